@@ -1,0 +1,3 @@
+//! The program `kohort`.
+
+fn main() {}

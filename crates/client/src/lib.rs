@@ -1,0 +1,1 @@
+//! A Kafka client in pure Rust.

@@ -1,0 +1,1 @@
+//! Kafka's group protocols as state machines without I/O.

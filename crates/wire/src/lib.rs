@@ -1,0 +1,11 @@
+//! The Kafka wire protocol as plain values: messages, frames, record batches, compression.
+//!
+//! No I/O happens here. Byte strings and records are slices of the frame they came in; who keeps
+//! one beyond the request copies it, or it keeps the whole frame in memory.
+
+mod error_code;
+mod uuid;
+
+pub use bytestring::ByteString;
+pub use error_code::ErrorCode;
+pub use uuid::{ParseUuidError, Uuid};
