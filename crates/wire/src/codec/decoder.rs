@@ -1,0 +1,201 @@
+//! A cursor over a received frame.
+
+use bytes::Bytes;
+use bytestring::ByteString;
+
+use super::error::{DecodeError, Problem};
+
+/// How many bytes of memory a frame may make its reader reserve for each byte that it has.
+///
+/// The least frugal of honest messages is a list of one-letter names: 2 bytes on the wire and 32 in
+/// memory each.
+const MEMORY_PER_BYTE: usize = 32;
+
+/// A cursor over a received frame. Byte strings are handed out as slices of the frame.
+///
+/// No method panics, whatever the frame, and all lists of one frame together reserve at most a
+/// small multiple of the frame's own length.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    frame: Bytes,
+    position: usize,
+    budget: usize,
+}
+
+type Result<T> = std::result::Result<T, DecodeError>;
+
+macro_rules! fixed {
+    ($($(#[$doc:meta])* $name:ident -> $type:ty;)*) => {
+        $(
+            $(#[$doc])*
+            #[inline]
+            pub fn $name(&mut self) -> Result<$type> {
+                let bytes = self.array()?;
+                Ok(<$type>::from_be_bytes(bytes))
+            }
+        )*
+    };
+}
+
+impl Decoder {
+    /// A cursor at the start of `frame`.
+    pub fn new(frame: Bytes) -> Decoder {
+        let budget = frame.len().saturating_mul(MEMORY_PER_BYTE);
+        Decoder {
+            frame,
+            position: 0,
+            budget,
+        }
+    }
+
+    /// How many bytes are left.
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.frame.len() - self.position
+    }
+
+    /// Everything that is left, as a slice of the frame.
+    pub fn rest(&mut self) -> Bytes {
+        let rest = self.frame.slice(self.position..);
+        self.position = self.frame.len();
+        rest
+    }
+
+    /// An error unless everything has been read.
+    pub fn finish(&self) -> Result<()> {
+        match self.remaining() {
+            0 => Ok(()),
+            left => Err(DecodeError::new(Problem::Trailing(left))),
+        }
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let bytes = self.frame[self.position..]
+            .first_chunk::<N>()
+            .ok_or(DecodeError::new(Problem::Truncated))?;
+        self.position += N;
+        Ok(*bytes)
+    }
+
+    fixed! {
+        /// A signed number of one byte.
+        i8 -> i8;
+        /// A byte.
+        u8 -> u8;
+        /// A signed number of two bytes, big-endian as all that follow.
+        i16 -> i16;
+        /// An unsigned number of two bytes.
+        u16 -> u16;
+        /// A signed number of four bytes.
+        i32 -> i32;
+        /// An unsigned number of four bytes.
+        u32 -> u32;
+        /// A signed number of eight bytes.
+        i64 -> i64;
+        /// A floating-point number of eight bytes.
+        f64 -> f64;
+        /// A number of sixteen bytes.
+        u128 -> u128;
+    }
+
+    /// An unsigned number in 7-bit groups, the least significant first, at most five bytes.
+    #[inline]
+    pub fn unsigned_varint(&mut self) -> Result<u32> {
+        let mut value = 0u32;
+        for shift in [0, 7, 14, 21, 28] {
+            let byte = self.u8()?;
+            if shift == 28 && byte > 0x0f {
+                break;
+            }
+            value |= u32::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(DecodeError::new(Problem::Varint))
+    }
+
+    /// The next `length` bytes, as a slice of the frame.
+    #[inline]
+    pub fn take(&mut self, length: usize) -> Result<Bytes> {
+        if length > self.remaining() {
+            return Err(DecodeError::new(Problem::Length(length as i64)));
+        }
+        let slice = self.frame.slice(self.position..self.position + length);
+        self.position += length;
+        Ok(slice)
+    }
+
+    /// Passes over the next `length` bytes.
+    pub fn skip(&mut self, length: usize) -> Result<()> {
+        if length > self.remaining() {
+            return Err(DecodeError::new(Problem::Length(length as i64)));
+        }
+        self.position += length;
+        Ok(())
+    }
+
+    /// The next `length` bytes as a cursor of their own, with the memory budget of the whole.
+    pub fn part(&mut self, length: usize) -> Result<Decoder> {
+        Ok(Decoder {
+            frame: self.take(length)?,
+            position: 0,
+            budget: self.budget,
+        })
+    }
+
+    /// Takes over what a part has left of the memory budget.
+    pub fn join(&mut self, part: &Decoder) {
+        self.budget = part.budget;
+    }
+
+    /// The length of a text: 16 bits, or compact; `None` for null.
+    #[inline]
+    pub(crate) fn text_length(&mut self, flexible: bool) -> Result<Option<usize>> {
+        if flexible {
+            self.compact_length()
+        } else {
+            self.i16().and_then(|n| length(n.into()))
+        }
+    }
+
+    /// The length of bytes or of a list: 32 bits, or compact; `None` for null.
+    #[inline]
+    pub(crate) fn length(&mut self, flexible: bool) -> Result<Option<usize>> {
+        if flexible {
+            self.compact_length()
+        } else {
+            self.i32().and_then(|n| length(n.into()))
+        }
+    }
+
+    fn compact_length(&mut self) -> Result<Option<usize>> {
+        Ok((self.unsigned_varint()? as usize).checked_sub(1))
+    }
+
+    /// The next `length` bytes as text.
+    pub(crate) fn text(&mut self, length: usize) -> Result<ByteString> {
+        ByteString::try_from(self.take(length)?).map_err(|_| DecodeError::new(Problem::Utf8))
+    }
+
+    /// An empty list with room for `count` elements, if what is left can hold so many.
+    pub(crate) fn list<T>(&mut self, count: usize) -> Result<Vec<T>> {
+        if count > self.remaining() {
+            return Err(DecodeError::new(Problem::Length(count as i64)));
+        }
+        self.budget = count
+            .checked_mul(size_of::<T>())
+            .and_then(|memory| self.budget.checked_sub(memory))
+            .ok_or(DecodeError::new(Problem::Budget))?;
+        Ok(Vec::with_capacity(count))
+    }
+}
+
+fn length(n: i64) -> Result<Option<usize>> {
+    match n {
+        -1 => Ok(None),
+        0.. => Ok(Some(n as usize)),
+        _ => Err(DecodeError::new(Problem::Length(n))),
+    }
+}

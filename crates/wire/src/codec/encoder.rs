@@ -1,0 +1,214 @@
+//! A frame in the making.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::error::EncodeError;
+
+/// Byte strings of at least this length are sent from where they are instead of being copied.
+const SHARE_LENGTH_MIN: usize = 4096;
+
+/// A frame in the making: what is written piece by piece, with long byte strings between, which are
+/// shared, not copied.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    finished: Vec<Piece>,
+    finished_length: usize,
+    buffer: BytesMut,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Written(BytesMut),
+    Shared(Bytes),
+}
+
+/// The bytes of a message, in one or more pieces to be sent one after the other.
+#[derive(Debug, Clone, Default)]
+pub struct Frame {
+    pieces: Vec<Bytes>,
+}
+
+impl Frame {
+    /// The pieces, in order.
+    pub fn pieces(&self) -> &[Bytes] {
+        &self.pieces
+    }
+
+    /// The pieces, in order.
+    pub fn into_pieces(self) -> Vec<Bytes> {
+        self.pieces
+    }
+
+    /// How many bytes the frame has.
+    pub fn len(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum()
+    }
+
+    /// Whether the frame has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.iter().all(Bytes::is_empty)
+    }
+
+    /// All bytes in one piece, copied unless they are in one piece already.
+    pub fn into_bytes(mut self) -> Bytes {
+        match self.pieces.len() {
+            1 => self.pieces.remove(0),
+            _ => self.pieces.concat().into(),
+        }
+    }
+}
+
+impl Encoder {
+    /// An empty frame.
+    pub fn new() -> Encoder {
+        Encoder::default()
+    }
+
+    /// An empty frame with room for `capacity` bytes.
+    pub fn with_capacity(capacity: usize) -> Encoder {
+        Encoder {
+            buffer: BytesMut::with_capacity(capacity),
+            ..Encoder::default()
+        }
+    }
+
+    /// How many bytes have been written.
+    pub fn len(&self) -> usize {
+        self.finished_length + self.buffer.len()
+    }
+
+    /// Whether nothing has been written.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where numbers and short byte strings are written.
+    #[inline]
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
+    /// Writes an unsigned number in 7-bit groups, the least significant first.
+    #[inline]
+    pub fn unsigned_varint(&mut self, mut value: u32) {
+        while value >= 0x80 {
+            self.buffer.put_u8(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.buffer.put_u8(value as u8);
+    }
+
+    /// Writes bytes: short ones are copied, long ones shared.
+    #[inline]
+    pub fn bytes(&mut self, bytes: &Bytes) {
+        if bytes.len() < SHARE_LENGTH_MIN {
+            self.buffer.put_slice(bytes);
+        } else {
+            self.finish_buffer();
+            self.finish_piece(Piece::Shared(bytes.clone()));
+        }
+    }
+
+    /// Writes all of another frame.
+    pub fn append(&mut self, other: Encoder) {
+        if other.finished.is_empty() {
+            self.buffer.put_slice(&other.buffer);
+            return;
+        }
+        self.finish_buffer();
+        self.finished.extend(other.finished);
+        self.finished_length += other.finished_length;
+        self.buffer = other.buffer;
+    }
+
+    fn finish_buffer(&mut self) {
+        if !self.buffer.is_empty() {
+            let written = self.buffer.split();
+            self.finish_piece(Piece::Written(written));
+        }
+    }
+
+    fn finish_piece(&mut self, piece: Piece) {
+        self.finished_length += match &piece {
+            Piece::Written(bytes) => bytes.len(),
+            Piece::Shared(bytes) => bytes.len(),
+        };
+        self.finished.push(piece);
+    }
+
+    /// The finished frame.
+    pub fn finish(mut self) -> Frame {
+        self.finish_buffer();
+        let pieces = self.finished.into_iter().map(|piece| match piece {
+            Piece::Written(bytes) => bytes.freeze(),
+            Piece::Shared(bytes) => bytes,
+        });
+        Frame {
+            pieces: pieces.collect(),
+        }
+    }
+
+    /// The finished frame, with the number of bytes that follow in its first four bytes, which have
+    /// been left free by whoever started it.
+    pub(crate) fn finish_with_length(mut self) -> Result<Frame, EncodeError> {
+        self.finish_buffer();
+        let length = self.finished_length - 4;
+        let prefix = i32::try_from(length).map_err(|_| EncodeError::TooLong { length })?;
+        if let Some(Piece::Written(first)) = self.finished.first_mut() {
+            first[..4].copy_from_slice(&prefix.to_be_bytes());
+        }
+        Ok(self.finish())
+    }
+
+    /// Writes the length of a text: 16 bits, or compact.
+    #[inline]
+    pub(crate) fn text_length(&mut self, length: usize, flexible: bool) -> Result<(), EncodeError> {
+        if flexible {
+            return self.compact_length(length);
+        }
+        let short = i16::try_from(length).map_err(|_| EncodeError::TooLong { length })?;
+        self.buffer.put_i16(short);
+        Ok(())
+    }
+
+    /// Writes the length of bytes or of a list: 32 bits, or compact.
+    #[inline]
+    pub(crate) fn length(&mut self, length: usize, flexible: bool) -> Result<(), EncodeError> {
+        if flexible {
+            return self.compact_length(length);
+        }
+        let long = i32::try_from(length).map_err(|_| EncodeError::TooLong { length })?;
+        self.buffer.put_i32(long);
+        Ok(())
+    }
+
+    fn compact_length(&mut self, length: usize) -> Result<(), EncodeError> {
+        let long = i32::try_from(length).map_err(|_| EncodeError::TooLong { length })?;
+        self.unsigned_varint(long as u32 + 1);
+        Ok(())
+    }
+}
+
+/// The tagged fields of a struct in the making (KIP-482). Most structs have none, and then this
+/// costs nothing.
+#[derive(Debug, Default)]
+pub struct TagWriter {
+    fields: Vec<(u32, Encoder)>,
+}
+
+impl TagWriter {
+    /// Adds a field. Fields come in the order of their tags.
+    pub fn field(&mut self, tag: u32, value: Encoder) {
+        self.fields.push((tag, value));
+    }
+
+    /// Writes the number of fields, and each with its tag and length.
+    pub fn finish(self, out: &mut Encoder) {
+        out.unsigned_varint(self.fields.len() as u32);
+        for (tag, value) in self.fields {
+            out.unsigned_varint(tag);
+            out.unsigned_varint(value.len() as u32);
+            out.append(value);
+        }
+    }
+}

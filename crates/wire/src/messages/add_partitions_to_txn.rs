@@ -1,0 +1,48 @@
+//! AddPartitionsToTxn (API 24).
+
+use crate::{ByteString, ErrorCode};
+
+crate::message! {
+    pub struct AddPartitionsToTxnRequest: 0..=5, flexible 3.. {
+        transactions: Vec<AddPartitionsToTxnTransaction> [4..],
+        v3_and_below_transactional_id: ByteString [0..=3],
+        v3_and_below_producer_id: i64 [0..=3],
+        v3_and_below_producer_epoch: i16 [0..=3],
+        v3_and_below_topics: Vec<AddPartitionsToTxnTopic> [0..=3],
+    }
+
+    pub struct AddPartitionsToTxnTransaction {
+        transactional_id: ByteString [4..],
+        producer_id: i64 [4..],
+        producer_epoch: i16 [4..],
+        verify_only: bool [4..],
+        topics: Vec<AddPartitionsToTxnTopic> [4..],
+    }
+
+    pub struct AddPartitionsToTxnTopic {
+        name: ByteString [0..],
+        partitions: Vec<i32> [0..],
+    }
+
+    pub struct AddPartitionsToTxnResponse: 0..=5, flexible 3.. {
+        throttle_time_ms: i32 [0..],
+        error_code: ErrorCode [4.., ignorable],
+        results_by_transaction: Vec<AddPartitionsToTxnResult> [4..],
+        results_by_topic_v3_and_below: Vec<AddPartitionsToTxnTopicResult> [0..=3],
+    }
+
+    pub struct AddPartitionsToTxnResult {
+        transactional_id: ByteString [4..],
+        topic_results: Vec<AddPartitionsToTxnTopicResult> [4..],
+    }
+
+    pub struct AddPartitionsToTxnTopicResult {
+        name: ByteString [0..],
+        results_by_partition: Vec<AddPartitionsToTxnPartitionResult> [0..],
+    }
+
+    pub struct AddPartitionsToTxnPartitionResult {
+        partition_index: i32 [0..],
+        partition_error_code: ErrorCode [0..],
+    }
+}

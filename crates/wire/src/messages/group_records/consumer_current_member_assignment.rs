@@ -1,0 +1,24 @@
+//! ConsumerGroupCurrentMemberAssignment.
+
+use crate::{ByteString, Uuid};
+
+crate::message! {
+    pub struct ConsumerGroupCurrentMemberAssignmentKey: 0..=0 {
+        group_id: ByteString [0..=0],
+        member_id: ByteString [0..=0],
+    }
+
+    pub struct ConsumerGroupCurrentMemberAssignmentValue: 0..=0, flexible 0.. {
+        member_epoch: i32 [0..],
+        previous_member_epoch: i32 [0..],
+        state: i8 [0..],
+        assigned_partitions: Vec<ConsumerGroupCurrentMemberAssignmentValueTopicPartitions> [0..],
+        partitions_pending_revocation: Vec<ConsumerGroupCurrentMemberAssignmentValueTopicPartitions> [0..],
+    }
+
+    pub struct ConsumerGroupCurrentMemberAssignmentValueTopicPartitions {
+        topic_id: Uuid [0..],
+        partitions: Vec<i32> [0..],
+        assignment_epochs: Option<Vec<i32>> [0.., null 0.., tag 0],
+    }
+}

@@ -1,0 +1,34 @@
+//! ConsumerGroupMemberMetadata.
+
+use bytes::Bytes;
+
+use crate::ByteString;
+
+crate::message! {
+    pub struct ConsumerGroupMemberMetadataKey: 0..=0 {
+        group_id: ByteString [0..=0],
+        member_id: ByteString [0..=0],
+    }
+
+    pub struct ConsumerGroupMemberMetadataValue: 0..=0, flexible 0.. {
+        instance_id: Option<ByteString> [0.., null 0..] = Some(Default::default()),
+        rack_id: Option<ByteString> [0.., null 0..] = Some(Default::default()),
+        client_id: ByteString [0..],
+        client_host: ByteString [0..],
+        subscribed_topic_names: Vec<ByteString> [0..],
+        subscribed_topic_regex: Option<ByteString> [0.., null 0..] = Some(Default::default()),
+        rebalance_timeout_ms: i32 [0..] = -1,
+        server_assignor: Option<ByteString> [0.., null 0..] = Some(Default::default()),
+        classic_member_metadata: Option<ClassicMemberMetadata> [0.., null 0.., tag 0],
+    }
+
+    pub struct ClassicMemberMetadata {
+        session_timeout_ms: i32 [0..],
+        supported_protocols: Vec<ClassicProtocol> [0..],
+    }
+
+    pub struct ClassicProtocol {
+        name: ByteString [0..],
+        metadata: Bytes [0..],
+    }
+}

@@ -1,0 +1,19 @@
+//! ConsumerGroupTargetAssignmentMember.
+
+use crate::{ByteString, Uuid};
+
+crate::message! {
+    pub struct ConsumerGroupTargetAssignmentMemberKey: 0..=0 {
+        group_id: ByteString [0..=0],
+        member_id: ByteString [0..=0],
+    }
+
+    pub struct ConsumerGroupTargetAssignmentMemberValue: 0..=0, flexible 0.. {
+        topic_partitions: Vec<ConsumerGroupTargetAssignmentMemberValueTopicPartition> [0..],
+    }
+
+    pub struct ConsumerGroupTargetAssignmentMemberValueTopicPartition {
+        topic_id: Uuid [0..],
+        partitions: Vec<i32> [0..],
+    }
+}

@@ -1,0 +1,14 @@
+//! SaslHandshake (API 17).
+
+use crate::{ByteString, ErrorCode};
+
+crate::message! {
+    pub struct SaslHandshakeRequest: 0..=1 {
+        mechanism: ByteString [0..],
+    }
+
+    pub struct SaslHandshakeResponse: 0..=1 {
+        error_code: ErrorCode [0..],
+        mechanisms: Vec<ByteString> [0..],
+    }
+}
