@@ -12,7 +12,7 @@ crate::message! {
 
     pub struct ApiVersionsResponse: 0..=5, flexible 3.. {
         error_code: ErrorCode [0..],
-        api_keys: Vec<ApiVersionsResponseApiVersion> [0..],
+        api_keys: Vec<ApiVersion> [0..],
         throttle_time_ms: i32 [1.., ignorable],
         supported_features: Vec<SupportedFeatureKey> [3.., tag 0, ignorable],
         finalized_features_epoch: i64 [3.., tag 1, ignorable] = -1,
@@ -20,7 +20,7 @@ crate::message! {
         zk_migration_ready: bool [3.., tag 3, ignorable],
     }
 
-    pub struct ApiVersionsResponseApiVersion {
+    pub struct ApiVersion {
         api_key: i16 [0..],
         min_version: i16 [0..],
         max_version: i16 [0..],

@@ -1,6 +1,6 @@
 //! ConsumerGroupHeartbeat (API 68).
 
-use crate::{ByteString, ErrorCode, Uuid};
+use crate::{ByteString, ErrorCode, messages::TopicIdPartitions};
 
 crate::message! {
     pub struct ConsumerGroupHeartbeatRequest: 0..=1, flexible 0.. {
@@ -13,12 +13,7 @@ crate::message! {
         subscribed_topic_names: Option<Vec<ByteString>> [0.., null 0..],
         subscribed_topic_regex: Option<ByteString> [1.., null 1..],
         server_assignor: Option<ByteString> [0.., null 0..],
-        topic_partitions: Option<Vec<ConsumerGroupHeartbeatRequestTopicPartitions>> [0.., null 0..],
-    }
-
-    pub struct ConsumerGroupHeartbeatRequestTopicPartitions {
-        topic_id: Uuid [0..],
-        partitions: Vec<i32> [0..],
+        topic_partitions: Option<Vec<TopicIdPartitions>> [0.., null 0..],
     }
 
     pub struct ConsumerGroupHeartbeatResponse: 0..=1, flexible 0.. {
@@ -28,15 +23,10 @@ crate::message! {
         member_id: Option<ByteString> [0.., null 0..],
         member_epoch: i32 [0..],
         heartbeat_interval_ms: i32 [0..],
-        assignment: Option<ConsumerGroupHeartbeatResponseAssignment> [0.., null 0..],
+        assignment: Option<ConsumerGroupHeartbeatAssignment> [0.., null 0..],
     }
 
-    pub struct ConsumerGroupHeartbeatResponseAssignment {
-        topic_partitions: Vec<ConsumerGroupHeartbeatResponseTopicPartitions> [0..],
-    }
-
-    pub struct ConsumerGroupHeartbeatResponseTopicPartitions {
-        topic_id: Uuid [0..],
-        partitions: Vec<i32> [0..],
+    pub struct ConsumerGroupHeartbeatAssignment {
+        topic_partitions: Vec<TopicIdPartitions> [0..],
     }
 }

@@ -16,10 +16,10 @@ crate::message! {
 
     pub struct DeleteTopicsResponse: 1..=6, flexible 4.. {
         throttle_time_ms: i32 [1.., ignorable],
-        responses: Vec<DeleteTopicsResponseDeletableTopicResult> [0..],
+        responses: Vec<DeletableTopicResult> [0..],
     }
 
-    pub struct DeleteTopicsResponseDeletableTopicResult {
+    pub struct DeletableTopicResult {
         name: Option<ByteString> [0.., null 6..] = Some(Default::default()),
         topic_id: Uuid [6.., ignorable],
         error_code: ErrorCode [0..],

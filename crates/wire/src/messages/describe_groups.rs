@@ -12,10 +12,10 @@ crate::message! {
 
     pub struct DescribeGroupsResponse: 0..=6, flexible 5.. {
         throttle_time_ms: i32 [1.., ignorable],
-        groups: Vec<DescribeGroupsResponseDescribedGroup> [0..],
+        groups: Vec<DescribedGroup> [0..],
     }
 
-    pub struct DescribeGroupsResponseDescribedGroup {
+    pub struct DescribedGroup {
         error_code: ErrorCode [0..],
         error_message: Option<ByteString> [6.., null 6..],
         group_id: ByteString [0..],

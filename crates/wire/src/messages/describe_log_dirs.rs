@@ -1,15 +1,10 @@
 //! DescribeLogDirs (API 35).
 
-use crate::{ByteString, ErrorCode};
+use crate::{ByteString, ErrorCode, messages::TopicPartitions};
 
 crate::message! {
     pub struct DescribeLogDirsRequest: 1..=5, flexible 2.. {
-        topics: Option<Vec<DescribableLogDirTopic>> [0.., null 0..] = Some(Default::default()),
-    }
-
-    pub struct DescribableLogDirTopic {
-        topic: ByteString [0..],
-        partitions: Vec<i32> [0..],
+        topics: Option<Vec<TopicPartitions>> [0.., null 0..] = Some(Default::default()),
     }
 
     pub struct DescribeLogDirsResponse: 1..=5, flexible 2.. {

@@ -4,16 +4,16 @@ use crate::{ByteString, ErrorCode, Uuid};
 
 crate::message! {
     pub struct DescribeTopicPartitionsRequest: 0..=0, flexible 0.. {
-        topics: Vec<DescribeTopicPartitionsRequestTopicRequest> [0..],
+        topics: Vec<DescribeTopicPartitionsTopic> [0..],
         response_partition_limit: i32 [0..] = 2000,
-        cursor: Option<DescribeTopicPartitionsRequestCursor> [0.., null 0..],
+        cursor: Option<DescribeTopicPartitionsCursor> [0.., null 0..],
     }
 
-    pub struct DescribeTopicPartitionsRequestTopicRequest {
+    pub struct DescribeTopicPartitionsTopic {
         name: ByteString [0..],
     }
 
-    pub struct DescribeTopicPartitionsRequestCursor {
+    pub struct DescribeTopicPartitionsCursor {
         topic_name: ByteString [0..],
         partition_index: i32 [0..],
     }
@@ -21,7 +21,7 @@ crate::message! {
     pub struct DescribeTopicPartitionsResponse: 0..=0, flexible 0.. {
         throttle_time_ms: i32 [0.., ignorable],
         topics: Vec<DescribeTopicPartitionsResponseTopic> [0..],
-        next_cursor: Option<DescribeTopicPartitionsResponseCursor> [0.., null 0..],
+        next_cursor: Option<DescribeTopicPartitionsCursor> [0.., null 0..],
     }
 
     pub struct DescribeTopicPartitionsResponseTopic {
@@ -31,11 +31,6 @@ crate::message! {
         is_internal: bool [0.., ignorable],
         partitions: Vec<DescribeTopicPartitionsResponsePartition> [0..],
         topic_authorized_operations: i32 [0..] = i32::MIN,
-    }
-
-    pub struct DescribeTopicPartitionsResponseCursor {
-        topic_name: ByteString [0..],
-        partition_index: i32 [0..],
     }
 
     pub struct DescribeTopicPartitionsResponsePartition {

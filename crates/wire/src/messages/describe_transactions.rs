@@ -1,6 +1,6 @@
 //! DescribeTransactions (API 65).
 
-use crate::{ByteString, ErrorCode};
+use crate::{ByteString, ErrorCode, messages::TopicPartitions};
 
 crate::message! {
     pub struct DescribeTransactionsRequest: 0..=0, flexible 0.. {
@@ -9,10 +9,10 @@ crate::message! {
 
     pub struct DescribeTransactionsResponse: 0..=0, flexible 0.. {
         throttle_time_ms: i32 [0..],
-        transaction_states: Vec<DescribeTransactionsResponseTransactionState> [0..],
+        transaction_states: Vec<DescribedTransactionState> [0..],
     }
 
-    pub struct DescribeTransactionsResponseTransactionState {
+    pub struct DescribedTransactionState {
         error_code: ErrorCode [0..],
         transactional_id: ByteString [0..],
         transaction_state: ByteString [0..],
@@ -20,11 +20,6 @@ crate::message! {
         transaction_start_time_ms: i64 [0..],
         producer_id: i64 [0..],
         producer_epoch: i16 [0..],
-        topics: Vec<TopicData> [0..],
-    }
-
-    pub struct TopicData {
-        topic: ByteString [0..],
-        partitions: Vec<i32> [0..],
+        topics: Vec<TopicPartitions> [0..],
     }
 }

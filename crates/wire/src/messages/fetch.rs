@@ -2,13 +2,16 @@
 
 use bytes::Bytes;
 
-use crate::{ByteString, ErrorCode, Uuid};
+use crate::{
+    ByteString, ErrorCode, Uuid,
+    messages::{LeaderIdAndEpoch, NodeEndpoint},
+};
 
 crate::message! {
     pub struct FetchRequest: 4..=18, flexible 12.. {
         cluster_id: Option<ByteString> [12.., null 12.., tag 0, ignorable],
         replica_id: i32 [0..=14] = -1,
-        replica_state: FetchRequestReplicaState [15.., tag 1],
+        replica_state: ReplicaState [15.., tag 1],
         max_wait_ms: i32 [0..],
         min_bytes: i32 [0..],
         max_bytes: i32 [3.., ignorable] = i32::MAX,
@@ -20,7 +23,7 @@ crate::message! {
         rack_id: ByteString [11.., ignorable],
     }
 
-    pub struct FetchRequestReplicaState {
+    pub struct ReplicaState {
         replica_id: i32 [15..] = -1,
         replica_epoch: i64 [15..] = -1,
     }
@@ -53,47 +56,35 @@ crate::message! {
         error_code: ErrorCode [7.., ignorable],
         session_id: i32 [7..],
         responses: Vec<FetchableTopicResponse> [0..],
-        node_endpoints: Vec<FetchResponseNodeEndpoint> [16.., tag 0],
+        node_endpoints: Vec<NodeEndpoint> [16.., tag 0],
     }
 
     pub struct FetchableTopicResponse {
         topic: ByteString [0..=12, ignorable],
         topic_id: Uuid [13.., ignorable],
-        partitions: Vec<PartitionData> [0..],
+        partitions: Vec<FetchPartitionData> [0..],
     }
 
-    pub struct FetchResponseNodeEndpoint {
-        node_id: i32 [16..],
-        host: ByteString [16..],
-        port: i32 [16..],
-        rack: Option<ByteString> [16.., null 16..],
-    }
-
-    pub struct PartitionData {
+    pub struct FetchPartitionData {
         partition_index: i32 [0..],
         error_code: ErrorCode [0..],
         high_watermark: i64 [0..],
         last_stable_offset: i64 [4.., ignorable] = -1,
         log_start_offset: i64 [5.., ignorable] = -1,
-        diverging_epoch: FetchResponseEpochEndOffset [12.., tag 0],
-        current_leader: FetchResponseLeaderIdAndEpoch [12.., tag 1],
-        snapshot_id: FetchResponseSnapshotId [12.., tag 2],
+        diverging_epoch: EpochEndOffset [12.., tag 0],
+        current_leader: LeaderIdAndEpoch [12.., tag 1],
+        snapshot_id: SnapshotId [12.., tag 2],
         aborted_transactions: Option<Vec<AbortedTransaction>> [4.., null 4.., ignorable] = Some(Default::default()),
         preferred_read_replica: i32 [11..] = -1,
         records: Option<Bytes> [0.., null 0..] = Some(Default::default()),
     }
 
-    pub struct FetchResponseEpochEndOffset {
+    pub struct EpochEndOffset {
         epoch: i32 [12..] = -1,
         end_offset: i64 [12..] = -1,
     }
 
-    pub struct FetchResponseLeaderIdAndEpoch {
-        leader_id: i32 [12..] = -1,
-        leader_epoch: i32 [12..] = -1,
-    }
-
-    pub struct FetchResponseSnapshotId {
+    pub struct SnapshotId {
         end_offset: i64 [0..] = -1,
         epoch: i32 [0..] = -1,
     }

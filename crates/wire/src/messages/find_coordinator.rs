@@ -16,10 +16,10 @@ crate::message! {
         node_id: i32 [0..=3],
         host: ByteString [0..=3],
         port: i32 [0..=3],
-        coordinators: Vec<FindCoordinatorResponseCoordinator> [4..],
+        coordinators: Vec<FoundCoordinator> [4..],
     }
 
-    pub struct FindCoordinatorResponseCoordinator {
+    pub struct FoundCoordinator {
         key: ByteString [4..],
         node_id: i32 [4..],
         host: ByteString [4..],

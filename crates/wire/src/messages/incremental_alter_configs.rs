@@ -4,17 +4,17 @@ use crate::{ByteString, ErrorCode};
 
 crate::message! {
     pub struct IncrementalAlterConfigsRequest: 0..=1, flexible 1.. {
-        resources: Vec<IncrementalAlterConfigsRequestAlterConfigsResource> [0..],
+        resources: Vec<IncrementalAlterConfigsResource> [0..],
         validate_only: bool [0..],
     }
 
-    pub struct IncrementalAlterConfigsRequestAlterConfigsResource {
+    pub struct IncrementalAlterConfigsResource {
         resource_type: i8 [0..],
         resource_name: ByteString [0..],
-        configs: Vec<IncrementalAlterConfigsRequestAlterableConfig> [0..],
+        configs: Vec<IncrementalAlterableConfig> [0..],
     }
 
-    pub struct IncrementalAlterConfigsRequestAlterableConfig {
+    pub struct IncrementalAlterableConfig {
         name: ByteString [0..],
         config_operation: i8 [0..],
         value: Option<ByteString> [0.., null 0..] = Some(Default::default()),
@@ -22,10 +22,10 @@ crate::message! {
 
     pub struct IncrementalAlterConfigsResponse: 0..=1, flexible 1.. {
         throttle_time_ms: i32 [0..],
-        responses: Vec<IncrementalAlterConfigsResponseAlterConfigsResourceResponse> [0..],
+        responses: Vec<IncrementalAlterConfigsResourceResponse> [0..],
     }
 
-    pub struct IncrementalAlterConfigsResponseAlterConfigsResourceResponse {
+    pub struct IncrementalAlterConfigsResourceResponse {
         error_code: ErrorCode [0..],
         error_message: Option<ByteString> [0.., null 0..] = Some(Default::default()),
         resource_type: i8 [0..],

@@ -8,7 +8,7 @@ crate::message! {
         transaction_timeout_ms: i32 [0..],
         producer_id: i64 [3..] = -1,
         producer_epoch: i16 [3..] = -1,
-        enable2_pc: bool [6..],
+        enable_2pc: bool [6..],
         keep_prepared_txn: bool [6..],
     }
 

@@ -12,11 +12,11 @@ crate::message! {
         member_id: ByteString [0..],
         group_instance_id: Option<ByteString> [5.., null 5..],
         protocol_type: ByteString [0..],
-        protocols: Vec<JoinGroupRequestProtocol> [0..],
+        protocols: Vec<JoinGroupProtocol> [0..],
         reason: Option<ByteString> [8.., null 8.., ignorable],
     }
 
-    pub struct JoinGroupRequestProtocol {
+    pub struct JoinGroupProtocol {
         name: ByteString [0..],
         metadata: Bytes [0..],
     }

@@ -6,10 +6,10 @@ crate::message! {
     pub struct LeaveGroupRequest: 0..=5, flexible 4.. {
         group_id: ByteString [0..],
         member_id: ByteString [0..=2],
-        members: Vec<LeaveGroupRequestMemberIdentity> [3..],
+        members: Vec<MemberIdentity> [3..],
     }
 
-    pub struct LeaveGroupRequestMemberIdentity {
+    pub struct MemberIdentity {
         member_id: ByteString [3..],
         group_instance_id: Option<ByteString> [3.., null 3..],
         reason: Option<ByteString> [5.., null 5.., ignorable],
@@ -18,10 +18,10 @@ crate::message! {
     pub struct LeaveGroupResponse: 0..=5, flexible 4.. {
         throttle_time_ms: i32 [1.., ignorable],
         error_code: ErrorCode [0..],
-        members: Vec<LeaveGroupResponseMemberResponse> [3..],
+        members: Vec<MemberResponse> [3..],
     }
 
-    pub struct LeaveGroupResponseMemberResponse {
+    pub struct MemberResponse {
         member_id: ByteString [3..],
         group_instance_id: Option<ByteString> [3.., null 3..] = Some(Default::default()),
         error_code: ErrorCode [3..],

@@ -11,10 +11,10 @@ crate::message! {
     pub struct ListGroupsResponse: 0..=5, flexible 3.. {
         throttle_time_ms: i32 [1.., ignorable],
         error_code: ErrorCode [0..],
-        groups: Vec<ListGroupsResponseListedGroup> [0..],
+        groups: Vec<ListedGroup> [0..],
     }
 
-    pub struct ListGroupsResponseListedGroup {
+    pub struct ListedGroup {
         group_id: ByteString [0..],
         protocol_type: ByteString [0..],
         group_state: ByteString [4.., ignorable],

@@ -14,10 +14,10 @@ crate::message! {
         throttle_time_ms: i32 [0..],
         error_code: ErrorCode [0..],
         unknown_state_filters: Vec<ByteString> [0..],
-        transaction_states: Vec<ListTransactionsResponseTransactionState> [0..],
+        transaction_states: Vec<ListedTransactionState> [0..],
     }
 
-    pub struct ListTransactionsResponseTransactionState {
+    pub struct ListedTransactionState {
         transactional_id: ByteString [0..],
         producer_id: i64 [0..],
         transaction_state: ByteString [0..],

@@ -42,6 +42,7 @@ mod offset_for_leader_epoch;
 mod produce;
 mod sasl_authenticate;
 mod sasl_handshake;
+mod shared;
 mod sync_group;
 mod txn_offset_commit;
 
@@ -85,5 +86,6 @@ pub use offset_for_leader_epoch::*;
 pub use produce::*;
 pub use sasl_authenticate::*;
 pub use sasl_handshake::*;
+pub use shared::*;
 pub use sync_group::*;
 pub use txn_offset_commit::*;

@@ -26,10 +26,10 @@ crate::message! {
 
     pub struct OffsetForLeaderTopicResult {
         topic: ByteString [0..],
-        partitions: Vec<OffsetForLeaderEpochResponseEpochEndOffset> [0..],
+        partitions: Vec<LeaderEpochEndOffset> [0..],
     }
 
-    pub struct OffsetForLeaderEpochResponseEpochEndOffset {
+    pub struct LeaderEpochEndOffset {
         error_code: ErrorCode [0..],
         partition: i32 [0..],
         leader_epoch: i32 [1.., ignorable] = -1,

@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 
-use crate::{ByteString, ErrorCode, Uuid};
+use crate::{
+    ByteString, ErrorCode, Uuid,
+    messages::{LeaderIdAndEpoch, NodeEndpoint},
+};
 
 crate::message! {
     pub struct ProduceRequest: 3..=13, flexible 9.. {
@@ -26,20 +29,13 @@ crate::message! {
     pub struct ProduceResponse: 3..=13, flexible 9.. {
         responses: Vec<TopicProduceResponse> [0..],
         throttle_time_ms: i32 [1.., ignorable],
-        node_endpoints: Vec<ProduceResponseNodeEndpoint> [10.., tag 0],
+        node_endpoints: Vec<NodeEndpoint> [10.., tag 0],
     }
 
     pub struct TopicProduceResponse {
         name: ByteString [0..=12, ignorable],
         topic_id: Uuid [13.., ignorable],
         partition_responses: Vec<PartitionProduceResponse> [0..],
-    }
-
-    pub struct ProduceResponseNodeEndpoint {
-        node_id: i32 [10..],
-        host: ByteString [10..],
-        port: i32 [10..],
-        rack: Option<ByteString> [10.., null 10..],
     }
 
     pub struct PartitionProduceResponse {
@@ -50,16 +46,11 @@ crate::message! {
         log_start_offset: i64 [5.., ignorable] = -1,
         record_errors: Vec<BatchIndexAndErrorMessage> [8.., ignorable],
         error_message: Option<ByteString> [8.., null 8.., ignorable],
-        current_leader: ProduceResponseLeaderIdAndEpoch [10.., tag 0],
+        current_leader: LeaderIdAndEpoch [10.., tag 0],
     }
 
     pub struct BatchIndexAndErrorMessage {
         batch_index: i32 [8..],
         batch_index_error_message: Option<ByteString> [8.., null 8..],
-    }
-
-    pub struct ProduceResponseLeaderIdAndEpoch {
-        leader_id: i32 [10..] = -1,
-        leader_epoch: i32 [10..] = -1,
     }
 }

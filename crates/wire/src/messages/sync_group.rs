@@ -12,10 +12,10 @@ crate::message! {
         group_instance_id: Option<ByteString> [3.., null 3..],
         protocol_type: Option<ByteString> [5.., null 5.., ignorable],
         protocol_name: Option<ByteString> [5.., null 5.., ignorable],
-        assignments: Vec<SyncGroupRequestAssignment> [0..],
+        assignments: Vec<SyncGroupAssignment> [0..],
     }
 
-    pub struct SyncGroupRequestAssignment {
+    pub struct SyncGroupAssignment {
         member_id: ByteString [0..],
         assignment: Bytes [0..],
     }

@@ -12,11 +12,11 @@ crate::message! {
         member_epoch: i32 [0..],
         previous_member_epoch: i32 [0..],
         state: i8 [0..],
-        assigned_partitions: Vec<ConsumerGroupCurrentMemberAssignmentValueTopicPartitions> [0..],
-        partitions_pending_revocation: Vec<ConsumerGroupCurrentMemberAssignmentValueTopicPartitions> [0..],
+        assigned_partitions: Vec<CurrentAssignmentTopicPartitions> [0..],
+        partitions_pending_revocation: Vec<CurrentAssignmentTopicPartitions> [0..],
     }
 
-    pub struct ConsumerGroupCurrentMemberAssignmentValueTopicPartitions {
+    pub struct CurrentAssignmentTopicPartitions {
         topic_id: Uuid [0..],
         partitions: Vec<i32> [0..],
         assignment_epochs: Option<Vec<i32>> [0.., null 0.., tag 0],

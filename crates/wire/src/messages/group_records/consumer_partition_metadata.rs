@@ -8,17 +8,17 @@ crate::message! {
     }
 
     pub struct ConsumerGroupPartitionMetadataValue: 0..=0, flexible 0.. {
-        topics: Vec<TopicMetadata> [0..],
+        topics: Vec<SubscribedTopicMetadata> [0..],
     }
 
-    pub struct TopicMetadata {
+    pub struct SubscribedTopicMetadata {
         topic_id: Uuid [0..],
         topic_name: ByteString [0..],
         num_partitions: i32 [0..],
-        partition_metadata: Vec<PartitionMetadata> [0..],
+        partition_metadata: Vec<SubscribedPartitionMetadata> [0..],
     }
 
-    pub struct PartitionMetadata {
+    pub struct SubscribedPartitionMetadata {
         partition: i32 [0..],
         racks: Vec<ByteString> [0..],
     }

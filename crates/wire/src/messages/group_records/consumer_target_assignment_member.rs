@@ -1,6 +1,6 @@
 //! ConsumerGroupTargetAssignmentMember.
 
-use crate::{ByteString, Uuid};
+use crate::{ByteString, messages::TopicIdPartitions};
 
 crate::message! {
     pub struct ConsumerGroupTargetAssignmentMemberKey: 0..=0 {
@@ -9,11 +9,6 @@ crate::message! {
     }
 
     pub struct ConsumerGroupTargetAssignmentMemberValue: 0..=0, flexible 0.. {
-        topic_partitions: Vec<ConsumerGroupTargetAssignmentMemberValueTopicPartition> [0..],
-    }
-
-    pub struct ConsumerGroupTargetAssignmentMemberValueTopicPartition {
-        topic_id: Uuid [0..],
-        partitions: Vec<i32> [0..],
+        topic_partitions: Vec<TopicIdPartitions> [0..],
     }
 }

@@ -15,10 +15,10 @@ crate::message! {
         protocol: Option<ByteString> [0.., null 0..] = Some(Default::default()),
         leader: Option<ByteString> [0.., null 0..] = Some(Default::default()),
         current_state_timestamp: i64 [2.., ignorable] = -1,
-        members: Vec<MemberMetadata> [0..],
+        members: Vec<GroupMetadataMember> [0..],
     }
 
-    pub struct MemberMetadata {
+    pub struct GroupMetadataMember {
         member_id: ByteString [0..],
         group_instance_id: Option<ByteString> [3.., null 3.., ignorable],
         client_id: ByteString [0..],
