@@ -1,0 +1,133 @@
+//! The settings of the coordinator, under Kafka's names.
+
+use std::collections::HashMap;
+
+use crate::assignor::Assignor;
+
+/// The settings of the coordinator. The defaults are Kafka's.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `group.min.session.timeout.ms`: classic groups.
+    pub group_min_session_timeout_ms: i32,
+    /// `group.max.session.timeout.ms`: classic groups.
+    pub group_max_session_timeout_ms: i32,
+    /// `group.initial.rebalance.delay.ms`: how long an empty classic group waits for more members.
+    pub group_initial_rebalance_delay_ms: i32,
+    /// `group.max.size`: members of a classic group.
+    pub group_max_size: usize,
+    /// `group.consumer.session.timeout.ms`.
+    pub consumer_session_timeout_ms: i32,
+    /// `group.consumer.heartbeat.interval.ms`.
+    pub consumer_heartbeat_interval_ms: i32,
+    /// `group.consumer.assignment.interval.ms`: the least time between two target assignments.
+    pub consumer_assignment_interval_ms: i32,
+    /// `group.consumer.max.size`: members of a consumer group.
+    pub consumer_max_size: usize,
+    /// `group.consumer.assignors`: the first is the default.
+    pub consumer_assignors: Vec<Assignor>,
+    /// `group.consumer.migration.policy`.
+    pub consumer_migration_policy: MigrationPolicy,
+    /// `group.consumer.regex.refresh.interval.ms`.
+    pub consumer_regex_refresh_interval_ms: i32,
+    /// `offset.metadata.max.bytes`: metadata of a commit.
+    pub offset_metadata_max_bytes: usize,
+    /// `offsets.retention.minutes`, in milliseconds.
+    pub offsets_retention_ms: i64,
+    /// `offsets.retention.check.interval.ms`.
+    pub offsets_retention_check_interval_ms: i64,
+    /// The most bytes of metadata that one member may bring (kohort's own limit; Kafka has only the
+    /// size of a request).
+    pub member_metadata_max_bytes: usize,
+    /// The settings that groups have of their own.
+    pub groups: HashMap<String, GroupOverrides>,
+}
+
+/// The settings that one group has of its own (KIP-848's group configs). `None`: as the others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GroupOverrides {
+    /// `consumer.session.timeout.ms`.
+    pub consumer_session_timeout_ms: Option<i32>,
+    /// `consumer.heartbeat.interval.ms`.
+    pub consumer_heartbeat_interval_ms: Option<i32>,
+    /// `consumer.assignment.interval.ms`.
+    pub consumer_assignment_interval_ms: Option<i32>,
+}
+
+/// Whether a group with members may change between the protocols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MigrationPolicy {
+    /// Both ways.
+    #[default]
+    Bidirectional,
+    /// From the classic to the consumer protocol only.
+    Upgrade,
+    /// From the consumer to the classic protocol only.
+    Downgrade,
+    /// Neither way.
+    Disabled,
+}
+
+impl MigrationPolicy {
+    /// Whether a classic group with members may become a consumer group.
+    pub const fn upgrades(self) -> bool {
+        matches!(
+            self,
+            MigrationPolicy::Bidirectional | MigrationPolicy::Upgrade
+        )
+    }
+
+    /// Whether a consumer group with members may become a classic group.
+    pub const fn downgrades(self) -> bool {
+        matches!(
+            self,
+            MigrationPolicy::Bidirectional | MigrationPolicy::Downgrade
+        )
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            group_min_session_timeout_ms: 6_000,
+            group_max_session_timeout_ms: 1_800_000,
+            group_initial_rebalance_delay_ms: 3_000,
+            group_max_size: i32::MAX as usize,
+            consumer_session_timeout_ms: 45_000,
+            consumer_heartbeat_interval_ms: 5_000,
+            consumer_assignment_interval_ms: 1_000,
+            consumer_max_size: i32::MAX as usize,
+            consumer_assignors: vec![Assignor::Uniform, Assignor::Range],
+            consumer_migration_policy: MigrationPolicy::default(),
+            consumer_regex_refresh_interval_ms: 600_000,
+            offset_metadata_max_bytes: 4_096,
+            offsets_retention_ms: 7 * 24 * 3_600_000,
+            offsets_retention_check_interval_ms: 600_000,
+            member_metadata_max_bytes: 1 << 20,
+            groups: HashMap::new(),
+        }
+    }
+}
+
+impl Config {
+    fn overrides(&self, group_id: &str) -> GroupOverrides {
+        self.groups.get(group_id).copied().unwrap_or_default()
+    }
+
+    /// The session timeout of the members of a consumer group.
+    pub fn consumer_session_timeout_ms(&self, group_id: &str) -> i32 {
+        let own = self.overrides(group_id).consumer_session_timeout_ms;
+        own.unwrap_or(self.consumer_session_timeout_ms)
+    }
+
+    /// The heartbeat interval of the members of a consumer group.
+    pub fn consumer_heartbeat_interval_ms(&self, group_id: &str) -> i32 {
+        let own = self.overrides(group_id).consumer_heartbeat_interval_ms;
+        own.unwrap_or(self.consumer_heartbeat_interval_ms)
+    }
+
+    /// The least time between two target assignments of a consumer group.
+    pub fn consumer_assignment_interval_ms(&self, group_id: &str) -> i32 {
+        let own = self.overrides(group_id).consumer_assignment_interval_ms;
+        own.unwrap_or(self.consumer_assignment_interval_ms)
+    }
+}

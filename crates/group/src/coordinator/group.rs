@@ -1,0 +1,58 @@
+//! A group, whatever its protocol.
+
+use super::{Id, classic::ClassicGroup, consumer::ConsumerGroup, offsets::GroupOffsets};
+
+/// A group: its members, in one of the protocols, and its committed offsets.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) id: Id,
+    pub(crate) members: Members,
+    pub(crate) offsets: GroupOffsets,
+}
+
+/// The members of a group and what they have agreed on.
+#[derive(Debug)]
+pub(crate) enum Members {
+    /// The classic protocol. Also the home of a group that only has offsets.
+    Classic(ClassicGroup),
+    /// The consumer protocol (KIP-848), perhaps with classic members among them.
+    Consumer(Box<ConsumerGroup>),
+}
+
+impl Group {
+    pub(crate) fn new(id: Id) -> Group {
+        Group {
+            id,
+            members: Members::Classic(ClassicGroup::default()),
+            offsets: GroupOffsets::default(),
+        }
+    }
+
+    pub(crate) fn classic(&self) -> Option<&ClassicGroup> {
+        match &self.members {
+            Members::Classic(group) => Some(group),
+            Members::Consumer(_) => None,
+        }
+    }
+
+    pub(crate) fn classic_mut(&mut self) -> Option<&mut ClassicGroup> {
+        match &mut self.members {
+            Members::Classic(group) => Some(group),
+            Members::Consumer(_) => None,
+        }
+    }
+
+    pub(crate) fn consumer(&self) -> Option<&ConsumerGroup> {
+        match &self.members {
+            Members::Consumer(group) => Some(group),
+            Members::Classic(_) => None,
+        }
+    }
+
+    pub(crate) fn consumer_mut(&mut self) -> Option<&mut ConsumerGroup> {
+        match &mut self.members {
+            Members::Consumer(group) => Some(group),
+            Members::Classic(_) => None,
+        }
+    }
+}

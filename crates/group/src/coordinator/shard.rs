@@ -1,0 +1,227 @@
+//! A shard: the groups of one partition of `__consumer_offsets`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use rustc_hash::FxHashMap;
+
+use super::{
+    Caller, Config, Event, Id, Millis, Outbox, Record, RecordError, Reply, Request, Token, Topics,
+    WorkDone,
+    alarm::{Alarm, Alarms},
+    group::Group,
+};
+
+/// The groups of one partition of `__consumer_offsets`.
+///
+/// Life of a shard: [`new`](Shard::new), [`load`](Shard::load) for every record of the partition,
+/// [`loaded`](Shard::loaded); then requests, alarms and news in any order, each leaving records and
+/// replies in the [`Outbox`].
+#[derive(Debug)]
+pub struct Shard {
+    pub(crate) config: Arc<Config>,
+    pub(crate) topics: Arc<Topics>,
+    pub(crate) groups: FxHashMap<Id, Group>,
+    pub(crate) alarms: Alarms,
+    random: StdRng,
+    member_sequence: u64,
+}
+
+/// One step of a shard: the time, whom it is for, and where its results go.
+pub(crate) struct Step<'a> {
+    pub(crate) now: Millis,
+    pub(crate) out: &'a mut Outbox,
+}
+
+impl Step<'_> {
+    pub(crate) fn reply(&mut self, token: Token, reply: Reply) {
+        self.out.replies.push((token, reply));
+    }
+
+    pub(crate) fn event(&mut self, group_id: &Id, text: impl Into<String>) {
+        let event = Event {
+            at: self.now,
+            group_id: group_id.clone(),
+            text: text.into(),
+        };
+        self.out.events.push(event);
+    }
+}
+
+impl Shard {
+    /// A shard without groups. `seed` must be unpredictable where peers are not trusted, since the
+    /// member ids that nobody is to guess come from it.
+    pub fn new(config: Arc<Config>, topics: Arc<Topics>, seed: [u8; 32]) -> Shard {
+        Shard {
+            config,
+            topics,
+            groups: FxHashMap::default(),
+            alarms: Alarms::default(),
+            random: StdRng::from_seed(seed),
+            member_sequence: 0,
+        }
+    }
+
+    /// Applies a record of the log. Records of unknown types are passed over.
+    pub fn load(&mut self, key: Bytes, value: Option<Bytes>) -> Result<(), RecordError> {
+        if let Some(record) = Record::decode(key, value)? {
+            self.apply(&record);
+        }
+        Ok(())
+    }
+
+    /// The end of loading: sessions of all members begin now, and what the coordinator has to do on
+    /// its own is set in motion.
+    pub fn loaded(&mut self, now: Millis, out: &mut Outbox) {
+        let mut step = Step { now, out };
+        let group_ids: Vec<Id> = self.groups.keys().cloned().collect();
+        for group_id in &group_ids {
+            self.classic_loaded(group_id, &mut step);
+            self.consumer_loaded(group_id, &mut step);
+        }
+        self.schedule_offset_expiry(now);
+    }
+
+    /// Takes a request. Its reply comes at once, or in a later step, under `token`.
+    pub fn request(
+        &mut self,
+        token: Token,
+        caller: &Caller,
+        request: Request,
+        now: Millis,
+        out: &mut Outbox,
+    ) {
+        let step = &mut Step { now, out };
+        match request {
+            Request::JoinGroup { version, request } => {
+                self.join_group(token, caller, version, request, step);
+            }
+            Request::SyncGroup { version, request } => {
+                self.sync_group(token, version, request, step);
+            }
+            Request::Heartbeat { request } => self.heartbeat(token, request, step),
+            Request::LeaveGroup { version, request } => {
+                self.leave_group(token, version, request, step);
+            }
+            Request::ConsumerGroupHeartbeat { version, request } => {
+                self.consumer_group_heartbeat(token, caller, version, request, step);
+            }
+            Request::OffsetCommit { version, request } => {
+                self.offset_commit(token, version, request, step);
+            }
+            Request::OffsetFetch {
+                request,
+                require_stable,
+            } => {
+                self.offset_fetch(token, request, require_stable, step);
+            }
+            Request::OffsetDelete { request } => self.offset_delete(token, request, step),
+            Request::ListGroups { request } => self.list_groups(token, request, step),
+            Request::DescribeGroups { version, groups } => {
+                self.describe_groups(token, version, groups, step);
+            }
+            Request::ConsumerGroupDescribe { groups } => {
+                self.consumer_group_describe(token, groups, step);
+            }
+            Request::DeleteGroups { groups } => self.delete_groups(token, groups, step),
+            Request::TopicsDeleted { topics } => self.topics_deleted(token, topics, step),
+        }
+    }
+
+    /// When [`on_alarm`](Shard::on_alarm) wants to be called; perhaps for nothing.
+    pub fn next_alarm(&self) -> Option<Millis> {
+        self.alarms.next()
+    }
+
+    /// Does what is due at `now`.
+    pub fn on_alarm(&mut self, now: Millis, out: &mut Outbox) {
+        let step = &mut Step { now, out };
+        while let Some(alarm) = self.alarms.take(now) {
+            match alarm {
+                Alarm::ClassicMember {
+                    group_id,
+                    member_id,
+                } => {
+                    self.on_classic_member_alarm(&group_id, &member_id, step);
+                }
+                Alarm::ClassicRebalance { group_id } => {
+                    self.on_classic_rebalance_alarm(&group_id, step);
+                }
+                Alarm::ConsumerSession {
+                    group_id,
+                    member_id,
+                } => {
+                    self.on_consumer_session_alarm(&group_id, &member_id, step);
+                }
+                Alarm::ConsumerRebalance {
+                    group_id,
+                    member_id,
+                } => {
+                    self.on_consumer_rebalance_alarm(&group_id, &member_id, step);
+                }
+                Alarm::ConsumerGroup { group_id } => {
+                    self.on_consumer_group_alarm(&group_id, step);
+                }
+                Alarm::OffsetExpiry => self.on_offset_expiry_alarm(step),
+            }
+        }
+    }
+
+    /// Takes news of topics.
+    pub fn topics_changed(&mut self, topics: Arc<Topics>, now: Millis, out: &mut Outbox) {
+        self.topics = topics;
+        self.consumer_topics_changed(&mut Step { now, out });
+    }
+
+    /// Takes new settings. Members learn of them with their next heartbeat.
+    pub fn config_changed(&mut self, config: Arc<Config>) {
+        self.config = config;
+    }
+
+    /// Takes the result of [`Work`](super::Work).
+    pub fn done(&mut self, done: WorkDone, now: Millis, out: &mut Outbox) {
+        self.consumer_work_done(done, &mut Step { now, out });
+    }
+
+    /// How many groups there are.
+    pub fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The one place where durable state changes: applies the record and puts it into the outbox.
+    pub(crate) fn emit(&mut self, record: Record, step: &mut Step<'_>) {
+        self.apply(&record);
+        step.out.records.push(record);
+    }
+
+    fn apply(&mut self, record: &Record) {
+        match record {
+            Record::LegacyOffsetCommit(key, value) => {
+                self.apply_legacy_offset_commit(key, value.as_ref());
+            }
+            Record::OffsetCommit(key, value) => self.apply_offset_commit(key, value.as_ref()),
+            Record::GroupMetadata(key, value) => self.apply_group_metadata(key, value.as_ref()),
+            consumer => self.apply_consumer(consumer),
+        }
+    }
+
+    /// An id for a new member. People recognise it, it is never given out twice, and nobody can
+    /// guess it.
+    pub(crate) fn new_member_id(&mut self, group_id: &str, caller: &Caller) -> Id {
+        self.member_sequence += 1;
+        let host = caller.client_host.trim_start_matches('/');
+        let random =
+            (u128::from(self.random.next_u64()) << 64) | u128::from(self.random.next_u64());
+        format!("{group_id}-{host}-{}-{random:032x}", self.member_sequence).into()
+    }
+
+    /// The group of an id, created if need be.
+    pub(crate) fn group_or_new(&mut self, group_id: &str) -> &mut Group {
+        if !self.groups.contains_key(group_id) {
+            let id: Id = group_id.into();
+            self.groups.insert(id.clone(), Group::new(id));
+        }
+        self.groups.get_mut(group_id).expect("inserted above")
+    }
+}
