@@ -1,3 +1,140 @@
 //! Tasks of this repository: `cargo xtask help`.
 
-fn main() {}
+mod agent;
+mod broker;
+mod checks;
+mod failure;
+mod install;
+mod interrupt;
+mod process;
+mod report;
+mod run;
+mod scenario;
+mod suites;
+mod wait;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use broker::BrokerKind;
+use failure::Failure;
+use report::Report;
+use run::Run;
+use workspace::Workspace;
+
+/// Tasks of this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Everything that must hold before a change lands: format, lints, tests, documentation, the
+    /// program, and every interop suite
+    Test(Selection),
+    /// Only the interop suites: real Kafka clients and tools against a broker
+    Interop(Selection),
+    /// The criterion benches of the hot paths
+    Bench {
+        /// Only benches whose name contains this
+        filter: Option<String>,
+    },
+}
+
+#[derive(Args)]
+struct Selection {
+    /// Only steps and suites whose name contains this; may be given several times
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Leave out the interop suites marked as slow
+    #[arg(long)]
+    quick: bool,
+    /// The broker under the interop suites; `kafka` checks the programs themselves
+    #[arg(long, value_enum, default_value_t = BrokerKind::Kohort)]
+    broker: BrokerKind,
+    /// Print the names of steps and suites, and run nothing
+    #[arg(long)]
+    list: bool,
+}
+
+impl Selection {
+    fn chooses(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+    }
+}
+
+fn main() -> ExitCode {
+    interrupt::install();
+    match perform(Arguments::parse().task) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(task: Task) -> Result<bool, Failure> {
+    let workspace = Workspace::find()?;
+    match task {
+        Task::Bench { filter } => checks::bench(&workspace, filter.as_deref()),
+        Task::Test(selection) => {
+            let mut report = Report::default();
+            run_checks(&workspace, &selection, &mut report);
+            run_suites(&workspace, &selection, &mut report)?;
+            Ok(report.finish())
+        }
+        Task::Interop(selection) => {
+            let mut report = Report::default();
+            if selection.broker == BrokerKind::Kohort && !selection.list {
+                report.run("build", || checks::build_program(&workspace));
+            }
+            run_suites(&workspace, &selection, &mut report)?;
+            Ok(report.finish())
+        }
+    }
+}
+
+fn run_checks(workspace: &Workspace, selection: &Selection, report: &mut Report) {
+    for check in checks::ALL {
+        if !selection.chooses(check.name) {
+            continue;
+        }
+        if selection.list {
+            println!("{}", check.name);
+        } else {
+            report.run(check.name, || (check.run)(workspace));
+        }
+    }
+}
+
+fn run_suites(
+    workspace: &Workspace,
+    selection: &Selection,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let run = Run::new(workspace.clone(), selection.broker);
+    for suite in suites::all() {
+        if !selection.chooses(&suite.name) || (selection.quick && suite.slow) {
+            continue;
+        }
+        if selection.list {
+            println!("{}", suite.name);
+            continue;
+        }
+        match suite.missing_toolchain(selection.broker) {
+            Some(missing) => report.skip(&suite.name, &missing),
+            None => {
+                let run = run.in_suite(&suite.name)?;
+                report.run(&suite.name, || (suite.run)(&run));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! A client library under test: a program that speaks the protocol of
+//! interop/README.md.
+
+pub(crate) mod catalog;
+mod event;
+
+use std::ffi::OsString;
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::broker::Broker;
+use crate::failure::Failure;
+use crate::process::Process;
+use crate::run::Run;
+
+pub(crate) use event::Event;
+
+/// The longest that a command other than `consume` may take.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+
+/// The two group protocols, as clients name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// JoinGroup, SyncGroup, Heartbeat
+    Classic,
+    /// ConsumerGroupHeartbeat, KIP-848
+    Consumer,
+}
+
+impl Protocol {
+    pub(crate) const ALL: [Self; 2] = [Self::Classic, Self::Consumer];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Classic => "classic",
+            Self::Consumer => "consumer",
+        }
+    }
+}
+
+/// An installed agent, and what it says that it can do.
+#[derive(Debug, Clone)]
+pub(crate) struct Agent {
+    pub(crate) name: &'static str,
+    command: Vec<OsString>,
+    /// The client's name and version.
+    pub(crate) client: String,
+    pub(crate) compressions: Vec<String>,
+    /// Whether its producer is idempotent.
+    pub(crate) idempotent: bool,
+}
+
+impl Agent {
+    /// Installs what `source` needs, and asks the agent what it is.
+    pub(crate) fn install(source: &catalog::Source, run: &Run) -> Result<Self, Failure> {
+        let command = (source.install)(run.workspace())
+            .map_err(|failure| failure.during(format!("installing {}", source.name)))?;
+        let mut agent = Self {
+            name: source.name,
+            command,
+            client: String::new(),
+            compressions: Vec::new(),
+            idempotent: false,
+        };
+        match agent.ask(run, &["version"])? {
+            Event::Version {
+                client,
+                compressions,
+                idempotent,
+            } => {
+                agent.client = client;
+                agent.compressions = compressions;
+                agent.idempotent = idempotent;
+                Ok(agent)
+            }
+            other => Err(Failure::new(format!("{} version: {other:?}", source.name))),
+        }
+    }
+
+    /// Creates a topic.
+    pub(crate) fn create(
+        &self,
+        run: &Run,
+        broker: &Broker,
+        topic: &str,
+        partitions: usize,
+    ) -> Result<(), Failure> {
+        let partitions = partitions.to_string();
+        let address = broker.address();
+        let arguments = [
+            "create",
+            "--bootstrap",
+            &address,
+            "--topic",
+            topic,
+            "--partitions",
+            &partitions,
+        ];
+        self.ask(run, &arguments).map(|_| ())
+    }
+
+    /// Starts producing; `Producing::finish` waits for the end.
+    pub(crate) fn produce(
+        &self,
+        run: &Run,
+        broker: &Broker,
+        topic: &str,
+        compression: &str,
+        values: std::ops::Range<u64>,
+        rate: u64,
+    ) -> Result<Producing, Failure> {
+        let mut command = self.command();
+        command.args([
+            "produce",
+            "--bootstrap",
+            &broker.address(),
+            "--topic",
+            topic,
+        ]);
+        command.args([
+            "--compression",
+            compression,
+            "--start",
+            &values.start.to_string(),
+        ]);
+        command.args(["--count", &(values.end - values.start).to_string()]);
+        command.args(["--rate", &rate.to_string()]);
+        let name = format!("{}-produce-{compression}", self.name);
+        Ok(Producing {
+            process: Process::start(command, &name, run.logs())?,
+        })
+    }
+
+    /// Describes a group as an administrator sees it.
+    pub(crate) fn describe(
+        &self,
+        run: &Run,
+        broker: &Broker,
+        topic: &str,
+        group: &str,
+        protocol: Protocol,
+    ) -> Result<Event, Failure> {
+        let address = broker.address();
+        let arguments = [
+            "describe",
+            "--bootstrap",
+            &address,
+            "--topic",
+            topic,
+            "--group",
+            group,
+        ]
+        .into_iter()
+        .chain(["--protocol", protocol.name()])
+        .collect::<Vec<_>>();
+        self.ask(run, &arguments)
+    }
+
+    /// The command line up to the agent's own arguments.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]);
+        command
+    }
+
+    /// Runs a command that answers with one event.
+    fn ask(&self, run: &Run, arguments: &[&str]) -> Result<Event, Failure> {
+        let mut command = self.command();
+        command.args(arguments);
+        let name = format!("{}-{}", self.name, arguments[0]);
+        let (sender, events) = mpsc::channel();
+        let mut process = Process::start_with_lines(command, &name, run.logs(), move |line| {
+            if let Some(line) = line {
+                let _ = sender.send(Event::parse(line));
+            }
+        })?;
+        let status = process.wait(COMMAND_LIMIT)?;
+        if !status.success() {
+            return Err(process.failed(status));
+        }
+        let unanswered = || Failure::new(format!("{name} printed no event{}", process.tail()));
+        events
+            .recv_timeout(Duration::from_secs(5))
+            .map_err(|_| unanswered())?
+    }
+}
+
+/// A producer at work.
+pub(crate) struct Producing {
+    process: Process,
+}
+
+impl Producing {
+    /// Waits until every record was acknowledged.
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        let status = self.process.wait(COMMAND_LIMIT)?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(self.process.failed(status))
+        }
+    }
+
+    /// A failure, if the producer has already ended badly.
+    pub(crate) fn check(&mut self) -> Result<(), Failure> {
+        match self.process.ended()? {
+            Some(status) if !status.success() => Err(self.process.failed(status)),
+            _ => Ok(()),
+        }
+    }
+}

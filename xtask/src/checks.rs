@@ -1,0 +1,166 @@
+//! The checks before the interop suites, each a cargo command.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::failure::Failure;
+use crate::install::schemas;
+use crate::process::{Process, tail};
+use crate::report::Passed;
+use crate::workspace::Workspace;
+
+/// A named step of `cargo xtask test`.
+pub(crate) struct Check {
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(&Workspace) -> Result<Passed, Failure>,
+}
+
+/// In the order in which they run: cheap ones first.
+pub(crate) const ALL: &[Check] = &[
+    Check {
+        name: "fmt",
+        run: format,
+    },
+    Check {
+        name: "clippy",
+        run: clippy,
+    },
+    Check {
+        name: "tests",
+        run: tests,
+    },
+    Check {
+        name: "docs",
+        run: docs,
+    },
+    Check {
+        name: "build",
+        run: build_program,
+    },
+];
+
+fn format(workspace: &Workspace) -> Result<Passed, Failure> {
+    let mut command = workspace.cargo();
+    command.args(["fmt", "--all", "--check"]);
+    cargo(workspace, command, "fmt", 2)?;
+    Ok(Passed::default())
+}
+
+fn clippy(workspace: &Workspace) -> Result<Passed, Failure> {
+    let mut command = workspace.cargo();
+    command.args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]);
+    cargo(workspace, command, "clippy", 20)?;
+    Ok(Passed::default())
+}
+
+fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
+    let mut command = workspace.cargo();
+    command.args(["test", "--workspace"]);
+    // The wire tests compare each message with Kafka's own schemas where they are.
+    match schemas::install(workspace) {
+        Ok(folder) => {
+            command.env("KOHORT_KAFKA_SCHEMAS", folder);
+        }
+        Err(failure) if std::env::var("CI").is_ok_and(|value| value == "true") => {
+            return Err(failure);
+        }
+        Err(failure) => println!("   without Kafka's message schemas: {failure}"),
+    }
+    let log = cargo(workspace, command, "tests", 30)?;
+    let (passed, ignored) = count_tests(&std::fs::read_to_string(&log)?);
+    if passed == 0 {
+        return Err(Failure::new(format!("cargo ran no test{}", tail(&log))));
+    }
+    Ok(Passed::note(format!(
+        "{passed} tests passed, {ignored} ignored"
+    )))
+}
+
+fn docs(workspace: &Workspace) -> Result<Passed, Failure> {
+    let mut command = workspace.cargo();
+    command
+        .args(["doc", "--workspace", "--no-deps"])
+        .env("RUSTDOCFLAGS", "-D warnings");
+    cargo(workspace, command, "docs", 15)?;
+    Ok(Passed::default())
+}
+
+/// Builds the program that users run, the one under all interop suites.
+pub(crate) fn build_program(workspace: &Workspace) -> Result<Passed, Failure> {
+    let mut command = workspace.cargo();
+    command.args(["build", "--release", "--package", "kohort-cli"]);
+    cargo(workspace, command, "build", 30)?;
+    Ok(Passed::default())
+}
+
+/// Runs the criterion benches, printing as they go.
+pub(crate) fn bench(workspace: &Workspace, filter: Option<&str>) -> Result<bool, Failure> {
+    let mut command = workspace.cargo();
+    command.args(["bench", "--workspace"]);
+    if let Some(filter) = filter {
+        command.args(["--", filter]);
+    }
+    Ok(command.status()?.success())
+}
+
+fn cargo(
+    workspace: &Workspace,
+    command: Command,
+    name: &str,
+    limit_minutes: u64,
+) -> Result<PathBuf, Failure> {
+    let logs = workspace.made("logs")?.join("checks");
+    let log = logs.join(format!("{name}.log"));
+    if log.exists() {
+        std::fs::remove_file(log)?;
+    }
+    Process::complete(
+        command,
+        name,
+        &logs,
+        Duration::from_secs(60 * limit_minutes),
+    )
+}
+
+/// Adds up cargo's closing lines: "test result: ok. 12 passed; 0 failed; 1 ignored; …".
+fn count_tests(output: &str) -> (u64, u64) {
+    let mut totals = (0, 0);
+    for line in output
+        .lines()
+        .filter(|line| line.starts_with("test result:"))
+    {
+        let number_before = |word: &str| -> u64 {
+            let before = line.split(word).next().unwrap_or_default();
+            before
+                .split_whitespace()
+                .last()
+                .and_then(|number| number.parse().ok())
+                .unwrap_or(0)
+        };
+        totals.0 += number_before(" passed");
+        totals.1 += number_before(" ignored");
+    }
+    totals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count_tests;
+
+    #[test]
+    fn the_results_of_all_test_programs_are_added_up() {
+        let output = "running 3 tests\n\
+            test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\n\
+            noise\n\
+            test result: ok. 40 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        assert_eq!(count_tests(output), (43, 1));
+    }
+}

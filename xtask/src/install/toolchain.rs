@@ -1,0 +1,45 @@
+//! The languages that suites need on the machine.
+
+use std::process::{Command, Stdio};
+
+/// Programs that come with the machine, not with the repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Toolchain {
+    /// `python3` with `venv`
+    Python,
+    /// `go`
+    Go,
+    /// `node` and `npm`
+    Node,
+    /// `java` and `mvn`
+    Java,
+}
+
+impl Toolchain {
+    fn probes(self) -> &'static [&'static [&'static str]] {
+        match self {
+            Self::Python => &[&["python3", "-m", "venv", "--help"]],
+            Self::Go => &[&["go", "version"]],
+            Self::Node => &[&["node", "--version"], &["npm", "--version"]],
+            Self::Java => &[
+                &["java", "-version"],
+                &["javac", "-version"],
+                &["mvn", "--version"],
+            ],
+        }
+    }
+
+    /// The first program that is not on the machine, if one is missing.
+    pub(crate) fn missing(self) -> Option<&'static str> {
+        let works = |probe: &[&str]| {
+            let mut command = Command::new(probe[0]);
+            command.args(&probe[1..]).stdin(Stdio::null());
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command.status().is_ok_and(|status| status.success())
+        };
+        self.probes()
+            .iter()
+            .find(|probe| !works(probe))
+            .map(|probe| probe[0])
+    }
+}

@@ -1,0 +1,71 @@
+//! What a suite is given to work with.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::broker::{Broker, BrokerKind};
+use crate::failure::Failure;
+use crate::workspace::Workspace;
+
+/// One suite's surroundings: which broker it runs against, and where its data
+/// and logs go.
+#[derive(Clone)]
+pub(crate) struct Run {
+    workspace: Workspace,
+    broker: BrokerKind,
+    logs: PathBuf,
+    data: PathBuf,
+}
+
+impl Run {
+    pub(crate) fn new(workspace: Workspace, broker: BrokerKind) -> Self {
+        Self {
+            workspace,
+            broker,
+            logs: PathBuf::new(),
+            data: PathBuf::new(),
+        }
+    }
+
+    /// The same for one suite, whose folders of an earlier run are emptied.
+    pub(crate) fn in_suite(&self, suite: &str) -> Result<Self, Failure> {
+        let folder = suite.replace('/', "-");
+        let logs = self.workspace.made("logs")?.join(&folder);
+        let data = self.workspace.made("data")?.join(&folder);
+        for made in [&logs, &data] {
+            if made.exists() {
+                fs::remove_dir_all(made)?;
+            }
+            fs::create_dir_all(made)?;
+        }
+        Ok(Self {
+            logs,
+            data,
+            ..self.clone()
+        })
+    }
+
+    pub(crate) fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// Which broker the suite runs against.
+    pub(crate) fn broker_kind(&self) -> BrokerKind {
+        self.broker
+    }
+
+    /// The folder for logs of this suite's processes.
+    pub(crate) fn logs(&self) -> &Path {
+        &self.logs
+    }
+
+    /// A folder for files of this suite, empty at its start.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// Starts a broker with an empty folder on a free port of 127.0.0.1.
+    pub(crate) fn start_broker(&self) -> Result<Broker, Failure> {
+        Broker::start(self)
+    }
+}

@@ -1,0 +1,12 @@
+//! What every client library is put through.
+
+mod cast;
+mod group;
+mod ledger;
+mod mixed;
+mod stage;
+mod static_members;
+
+pub(crate) use group::group;
+pub(crate) use mixed::mixed;
+pub(crate) use static_members::static_members;

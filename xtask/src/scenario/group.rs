@@ -1,0 +1,88 @@
+//! A group of three of one client library, through everything that happens to
+//! groups: a member joins, one is killed, the broker is restarted, the broker
+//! is killed, all leave, one comes back.
+
+use super::stage::Stage;
+use crate::agent::{Agent, Protocol, catalog};
+use crate::failure::Failure;
+use crate::report::Passed;
+use crate::run::Run;
+
+/// Records with each compression.
+const EACH_COMPRESSION: u64 = 100;
+/// Records while something happens.
+const DURING: u64 = 600;
+/// Records between happenings.
+const AFTER: u64 = 60;
+
+pub(crate) fn group(
+    run: &Run,
+    source: &catalog::Source,
+    protocol: Protocol,
+) -> Result<Passed, Failure> {
+    let agent = Agent::install(source, run)?;
+    let mut stage = Stage::set(run, &agent, protocol)?;
+    let played = play(&mut stage, &agent);
+    played.map_err(|failure| Failure::new(format!("{failure}\n   broker:{}", stage.broker.tail())))
+}
+
+fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
+    for compression in &agent.compressions {
+        stage.produce(agent, compression, EACH_COMPRESSION)?;
+    }
+    let mut members = Vec::new();
+    for _ in 0..3 {
+        members.push(stage.join(agent)?);
+    }
+    stage.until_shared_by(&members)?;
+    stage.until_delivered()?;
+
+    stage.produce_during(agent, DURING, |stage| {
+        members.push(stage.join(agent)?);
+        stage.until_shared_by(&members)
+    })?;
+    stage.until_delivered()?;
+
+    stage.produce_during(agent, DURING, |stage| {
+        stage.cast.kill(members.remove(1))?;
+        stage.until_shared_by(&members)
+    })?;
+    stage.until_delivered()?;
+
+    stage.cast.commits_may_fail = true;
+    stage.produce_during(agent, DURING, |stage| {
+        stage.broker.stop()?;
+        stage.broker.start_again()
+    })?;
+    stage.until_delivered()?;
+    stage.produce_during(agent, DURING, |stage| {
+        stage.broker.kill();
+        stage.broker.start_again()
+    })?;
+    stage.until_delivered()?;
+    stage.until_shared_by(&members)?;
+    stage.until_settled(members.len())?;
+    stage.cast.commits_may_fail = false;
+
+    // One leaves and the others take over; all leave and a new one resumes.
+    stage.cast.close(members.remove(0))?;
+    stage.until_shared_by(&members)?;
+    stage.produce(agent, "none", AFTER)?;
+    stage.until_delivered()?;
+    stage.until_settled(members.len())?;
+    for member in members {
+        stage.cast.close(member)?;
+    }
+    stage.produce(agent, "none", AFTER)?;
+    let last = stage.join(agent)?;
+    stage.until_shared_by(&[last])?;
+    stage.until_delivered()?;
+    stage.until_settled(1)?;
+    stage.cast.close(last)?;
+
+    let verdict = stage.judge()?;
+    Ok(Passed {
+        note: format!("{}; {verdict}", agent.compressions.join(" ")),
+        clients: vec![agent.client.clone()],
+    })
+}

@@ -1,0 +1,79 @@
+//! One group whose members are of different client libraries.
+
+use super::stage::Stage;
+use crate::agent::{Agent, Protocol};
+use crate::failure::Failure;
+use crate::report::Passed;
+use crate::run::Run;
+
+/// Records that each library produces.
+const EACH: u64 = 200;
+/// Records while something happens.
+const DURING: u64 = 600;
+
+/// The assignor that every library has.
+const CLASSIC_ASSIGNOR: &str = "range";
+
+pub(crate) fn mixed(run: &Run, agents: &[Agent], protocol: Protocol) -> Result<Passed, Failure> {
+    let [first, .., last] = agents else {
+        return Err(Failure::new("a mixed group needs two libraries"));
+    };
+    let mut stage = Stage::set(run, first, protocol)?;
+    let assignor = (protocol == Protocol::Classic).then_some(CLASSIC_ASSIGNOR);
+    let played = play(&mut stage, agents, first, last, assignor);
+    played.map_err(|failure| Failure::new(format!("{failure}\n   broker:{}", stage.broker.tail())))
+}
+
+fn play(
+    stage: &mut Stage<'_>,
+    agents: &[Agent],
+    first: &Agent,
+    last: &Agent,
+    assignor: Option<&str>,
+) -> Result<Passed, Failure> {
+    let mut members = Vec::new();
+    for agent in agents {
+        // Every library reads what every other has compressed.
+        let compression = agent.compressions.last().map_or("none", String::as_str);
+        stage.produce(agent, compression, EACH)?;
+        members.push(stage.join_as(agent, None, assignor)?);
+    }
+    stage.until_shared_by(&members)?;
+    stage.until_delivered()?;
+
+    // One is killed, and replaced by another of another library.
+    stage.produce_during(first, DURING, |stage| {
+        stage.cast.kill(members.remove(0))?;
+        members.push(stage.join_as(last, None, assignor)?);
+        stage.until_shared_by(&members)
+    })?;
+    stage.until_delivered()?;
+
+    stage.cast.commits_may_fail = true;
+    stage.produce_during(last, DURING, |stage| {
+        stage.broker.stop()?;
+        stage.broker.start_again()
+    })?;
+    stage.until_delivered()?;
+    stage.until_shared_by(&members)?;
+    stage.until_settled(members.len())?;
+    stage.cast.commits_may_fail = false;
+
+    // Half of them leave, the others take over.
+    for member in members.split_off(members.len() / 2) {
+        stage.cast.close(member)?;
+    }
+    stage.until_shared_by(&members)?;
+    stage.produce(last, "none", EACH)?;
+    stage.until_delivered()?;
+    stage.until_settled(members.len())?;
+    for member in members {
+        stage.cast.close(member)?;
+    }
+
+    let verdict = stage.judge()?;
+    Ok(Passed {
+        note: verdict.to_string(),
+        clients: agents.iter().map(|agent| agent.client.clone()).collect(),
+    })
+}

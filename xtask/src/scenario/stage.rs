@@ -1,0 +1,197 @@
+//! What every scenario has: a fresh broker, a topic, a group, producers.
+
+use std::time::Duration;
+
+use super::cast::{Cast, Joining};
+use super::ledger::Verdict;
+use crate::agent::{Agent, Event, Protocol, catalog};
+use crate::broker::Broker;
+use crate::failure::Failure;
+use crate::run::Run;
+use crate::wait::wait_for;
+
+pub(super) const TOPIC: &str = "events";
+pub(super) const GROUP: &str = "readers";
+pub(super) const PARTITIONS: usize = 6;
+
+/// Time for members to start and to share out the partitions, or to notice that
+/// one is gone: a session timeout of 6 s, a slow machine.
+pub(super) const GROUP_LIMIT: Duration = Duration::from_secs(45);
+/// Time for all that was produced to be delivered.
+pub(super) const DELIVERY_LIMIT: Duration = Duration::from_secs(45);
+
+/// Records a second, for producers that something happens to.
+pub(super) const RATE: u64 = 300;
+
+pub(super) struct Stage<'a> {
+    pub(super) run: &'a Run,
+    pub(super) broker: Broker,
+    pub(super) cast: Cast,
+    address: String,
+    protocol: Protocol,
+    administrator: Agent,
+    /// Values below this have been produced.
+    pub(super) produced: u64,
+    /// Whether all producers so far were idempotent.
+    idempotent: bool,
+}
+
+impl<'a> Stage<'a> {
+    /// Starts a broker, and creates the topic with `creator`.
+    pub(super) fn set(run: &'a Run, creator: &Agent, protocol: Protocol) -> Result<Self, Failure> {
+        let administrator = Agent::install(&catalog::ADMINISTRATOR, run)?;
+        let broker = run.start_broker()?;
+        creator.create(run, &broker, TOPIC, PARTITIONS)?;
+        let (address, cast) = (broker.address(), Cast::new());
+        let (produced, idempotent) = (0, true);
+        Ok(Self {
+            run,
+            broker,
+            cast,
+            address,
+            protocol,
+            administrator,
+            produced,
+            idempotent,
+        })
+    }
+
+    /// Starts a member, with options.
+    pub(super) fn join_as(
+        &mut self,
+        agent: &Agent,
+        instance_id: Option<&str>,
+        assignor: Option<&str>,
+    ) -> Result<usize, Failure> {
+        let joining = Joining {
+            address: &self.address,
+            topic: TOPIC,
+            group: GROUP,
+            protocol: self.protocol,
+            instance_id,
+            assignor,
+        };
+        self.cast.join(self.run, agent, &joining)
+    }
+
+    pub(super) fn join(&mut self, agent: &Agent) -> Result<usize, Failure> {
+        self.join_as(agent, None, None)
+    }
+
+    /// Produces `count` records as fast as the agent can.
+    pub(super) fn produce(
+        &mut self,
+        agent: &Agent,
+        compression: &str,
+        count: u64,
+    ) -> Result<(), Failure> {
+        let values = self.next_values(agent, count);
+        agent
+            .produce(self.run, &self.broker, TOPIC, compression, values, 0)?
+            .finish()
+    }
+
+    /// Produces `count` records at `RATE`; when a third of them was delivered, `event` happens.
+    /// Returns when all were acknowledged.
+    pub(super) fn produce_during(
+        &mut self,
+        agent: &Agent,
+        count: u64,
+        event: impl FnOnce(&mut Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let begun = self.cast.ledger.distinct() + count as usize / 3;
+        let values = self.next_values(agent, count);
+        let mut producing = agent.produce(self.run, &self.broker, TOPIC, "none", values, RATE)?;
+        self.cast
+            .until("a third of the records", DELIVERY_LIMIT, |cast| {
+                producing.check()?;
+                Ok(cast.ledger.distinct() >= begun)
+            })?;
+        event(self)?;
+        producing.finish()
+    }
+
+    fn next_values(&mut self, agent: &Agent, count: u64) -> std::ops::Range<u64> {
+        let start = self.produced;
+        self.produced += count;
+        self.idempotent &= agent.idempotent;
+        start..self.produced
+    }
+
+    /// Waits until exactly these members own all partitions.
+    pub(super) fn until_shared_by(&mut self, members: &[usize]) -> Result<(), Failure> {
+        let what = format!("members {members:?} sharing {PARTITIONS} partitions");
+        self.cast.until(&what, GROUP_LIMIT, |cast| {
+            Ok(cast.shares(members, PARTITIONS))
+        })
+    }
+
+    /// Waits until all that was produced was delivered at least once.
+    pub(super) fn until_delivered(&mut self) -> Result<(), Failure> {
+        let total = self.produced;
+        self.cast
+            .until("all records delivered", DELIVERY_LIMIT, |cast| {
+                Ok(cast.ledger.distinct() as u64 >= total)
+            })
+    }
+
+    /// Waits until an administrator sees a stable group of `members` members
+    /// that share all partitions and have committed everything.
+    pub(super) fn until_settled(&mut self, members: usize) -> Result<(), Failure> {
+        let mut seen = String::new();
+        let settled = wait_for(
+            "a stable group with everything committed",
+            GROUP_LIMIT,
+            || {
+                // Members go on meanwhile.
+                self.cast.until("", Duration::ZERO, |_| Ok(true))?;
+                let group = self.administrator.describe(
+                    self.run,
+                    &self.broker,
+                    TOPIC,
+                    GROUP,
+                    self.protocol,
+                )?;
+                seen = format!("{group:?}");
+                Ok(is_settled(&group, members).then_some(()))
+            },
+        );
+        settled.map_err(|failure| Failure::new(format!("{failure}; last seen: {seen}")))
+    }
+
+    /// The rule of the ledger over everything that happened.
+    pub(super) fn judge(&self) -> Result<Verdict, Failure> {
+        self.cast
+            .ledger
+            .judge(self.produced, self.idempotent)
+            .map_err(Failure::new)
+    }
+}
+
+fn is_settled(group: &Event, members_wanted: usize) -> bool {
+    let Event::Group {
+        state,
+        members,
+        committed,
+        ends,
+    } = group
+    else {
+        return false;
+    };
+    let mut owned: Vec<i32> = members
+        .iter()
+        .flat_map(|member| member.partitions.iter().copied())
+        .collect();
+    owned.sort_unstable();
+    let mut committed = committed.clone();
+    committed.sort_unstable();
+    let mut ends = ends.clone();
+    ends.sort_unstable();
+    // A partition without records has an end of 0 and no commit.
+    ends.retain(|&(_, end)| end > 0);
+    committed.retain(|&(_, offset)| offset > 0);
+    state == "Stable"
+        && members.len() == members_wanted
+        && owned.into_iter().eq(0..PARTITIONS as i32)
+        && committed == ends
+}

@@ -1,0 +1,70 @@
+//! A static member (group.instance.id) is restarted and nobody else notices.
+
+use super::stage::Stage;
+use crate::agent::{Agent, Protocol, catalog};
+use crate::failure::Failure;
+use crate::report::Passed;
+use crate::run::Run;
+
+const RECORDS: u64 = 300;
+const INSTANCES: [&str; 3] = ["one", "two", "three"];
+
+pub(crate) fn static_members(
+    run: &Run,
+    source: &catalog::Source,
+    protocol: Protocol,
+) -> Result<Passed, Failure> {
+    let agent = Agent::install(source, run)?;
+    let mut stage = Stage::set(run, &agent, protocol)?;
+    let played = play(&mut stage, &agent);
+    played.map_err(|failure| Failure::new(format!("{failure}\n   broker:{}", stage.broker.tail())))
+}
+
+fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
+    let mut members = Vec::new();
+    for instance in INSTANCES {
+        members.push(stage.join_as(agent, Some(instance), None)?);
+    }
+    stage.until_shared_by(&members)?;
+    stage.produce(agent, "none", RECORDS)?;
+    stage.until_delivered()?;
+    stage.until_settled(members.len())?;
+
+    // Killed within its session timeout, it comes back to what it had.
+    let killed = members.remove(2);
+    let owned = stage.cast.member(killed).owned.clone();
+    let changes: Vec<usize> = members
+        .iter()
+        .map(|&number| stage.cast.member(number).changes)
+        .collect();
+    stage.cast.kill(killed)?;
+    let again = stage.join_as(agent, Some(INSTANCES[2]), None)?;
+    members.push(again);
+    stage.until_shared_by(&members)?;
+    if stage.cast.member(again).owned != owned {
+        return Err(Failure::new(format!(
+            "the restarted static member owns {:?} and had {owned:?}",
+            stage.cast.member(again).owned
+        )));
+    }
+    stage.produce(agent, "none", RECORDS)?;
+    stage.until_delivered()?;
+    stage.until_settled(members.len())?;
+    for (&number, before) in members.iter().zip(changes) {
+        let after = stage.cast.member(number).changes;
+        if after != before {
+            return Err(Failure::new(format!(
+                "member {number} saw {} changes while a static member was restarted",
+                after - before
+            )));
+        }
+    }
+    for member in members {
+        stage.cast.close(member)?;
+    }
+    let verdict = stage.judge()?;
+    Ok(Passed {
+        note: verdict.to_string(),
+        clients: vec![agent.client.clone()],
+    })
+}

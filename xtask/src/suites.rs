@@ -1,0 +1,104 @@
+//! The interop suites, in the order in which they run.
+//!
+//! A new client library is an entry in `agent::catalog` and a program in
+//! interop/: it then takes part in the scenarios here. Anything else is a module
+//! of its own below this one that gives its suites to `all`. A suite gets a
+//! `Run`: `run.start_broker()` for a broker with `stop`, `kill` and
+//! `start_again`; `Process` for programs that end with their owner;
+//! `run.logs()` and `run.data()` for its files; `install::maven` for jars. It
+//! returns a note and the versions it ran for the closing table, or why not.
+
+use crate::agent::{Agent, Protocol, catalog};
+use crate::broker::BrokerKind;
+use crate::failure::Failure;
+use crate::install::Toolchain;
+use crate::report::Passed;
+use crate::run::Run;
+use crate::scenario;
+
+/// A named run of real programs against a broker of its own.
+pub(crate) struct Suite {
+    /// `<what>/<variant>`, what `--only` looks into
+    pub(crate) name: String,
+    /// Left out by `--quick`
+    pub(crate) slow: bool,
+    /// Without these the suite is skipped.
+    pub(crate) toolchains: Vec<Toolchain>,
+    #[allow(clippy::type_complexity, reason = "a name would not say more")]
+    pub(crate) run: Box<dyn Fn(&Run) -> Result<Passed, Failure>>,
+}
+
+impl Suite {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        toolchains: &[Toolchain],
+        run: impl Fn(&Run) -> Result<Passed, Failure> + 'static,
+    ) -> Self {
+        let toolchains = toolchains.to_vec();
+        Self {
+            name: name.into(),
+            slow: false,
+            toolchains,
+            run: Box::new(run),
+        }
+    }
+
+    /// What the machine lacks for this suite and the broker under it.
+    pub(crate) fn missing_toolchain(&self, broker: BrokerKind) -> Option<String> {
+        let mut needed = self.toolchains.iter().copied().chain(broker.toolchain());
+        let missing = needed.find_map(Toolchain::missing)?;
+        Some(format!("no {missing} on this machine"))
+    }
+}
+
+/// All suites.
+pub(crate) fn all() -> Vec<Suite> {
+    let mut suites = groups();
+    suites.extend(static_members());
+    suites.extend(Protocol::ALL.map(mixed));
+    suites
+}
+
+/// `<library>/<protocol>`: the scenario of a group, for each library and protocol.
+fn groups() -> Vec<Suite> {
+    let mut suites = Vec::new();
+    for source in catalog::ALL {
+        for &protocol in source.protocols {
+            suites.push(Suite::new(
+                format!("{}/{}", source.name, protocol.name()),
+                &[source.toolchain, catalog::ADMINISTRATOR.toolchain],
+                move |run| scenario::group(run, source, protocol),
+            ));
+        }
+    }
+    suites
+}
+
+/// `static/<library>/<protocol>`
+fn static_members() -> Vec<Suite> {
+    let mut suites = Vec::new();
+    for source in catalog::ALL.iter().filter(|source| source.static_members) {
+        for &protocol in source.protocols {
+            suites.push(Suite::new(
+                format!("static/{}/{}", source.name, protocol.name()),
+                &[source.toolchain, catalog::ADMINISTRATOR.toolchain],
+                move |run| scenario::static_members(run, source, protocol),
+            ));
+        }
+    }
+    suites
+}
+
+/// `mixed/<protocol>`: one member of each library whose toolchain is there.
+fn mixed(protocol: Protocol) -> Suite {
+    let name = format!("mixed/{}", protocol.name());
+    Suite::new(name, &[catalog::ADMINISTRATOR.toolchain], move |run| {
+        let mut agents = Vec::new();
+        for source in catalog::ALL {
+            if source.protocols.contains(&protocol) && source.toolchain.missing().is_none() {
+                agents.push(Agent::install(source, run)?);
+            }
+        }
+        scenario::mixed(run, &agents, protocol)
+    })
+}

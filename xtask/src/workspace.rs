@@ -1,0 +1,57 @@
+//! Where things are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::failure::Failure;
+
+/// The repository, and the folder for what tasks make.
+#[derive(Clone)]
+pub(crate) struct Workspace {
+    root: PathBuf,
+    target: PathBuf,
+}
+
+impl Workspace {
+    pub(crate) fn find() -> Result<Self, Failure> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .ok_or_else(|| Failure::new("xtask is not inside the workspace"))?
+            .to_path_buf();
+        let target = match std::env::var_os("CARGO_TARGET_DIR") {
+            Some(folder) => std::path::absolute(folder)?,
+            None => root.join("target"),
+        };
+        Ok(Self { root, target })
+    }
+
+    /// The sources of the interop programs.
+    pub(crate) fn sources(&self) -> PathBuf {
+        self.root.join("interop")
+    }
+
+    /// `target/interop/<name>`, made if absent: clients, data, logs.
+    pub(crate) fn made(&self, name: &str) -> Result<PathBuf, Failure> {
+        let folder = self.target.join("interop").join(name);
+        fs::create_dir_all(&folder)?;
+        Ok(folder)
+    }
+
+    /// The program that users run, built with the release profile.
+    pub(crate) fn program(&self) -> PathBuf {
+        self.target.join("release").join("kohort")
+    }
+
+    /// A command that starts in the root of the repository.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.root);
+        command
+    }
+
+    /// `cargo`, the one that runs this program.
+    pub(crate) fn cargo(&self) -> Command {
+        self.command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    }
+}
