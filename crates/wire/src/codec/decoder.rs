@@ -7,9 +7,9 @@ use super::error::{DecodeError, Problem};
 
 /// How many bytes of memory a frame may make its reader reserve for each byte that it has.
 ///
-/// The least frugal of honest messages is a list of one-letter names: 2 bytes on the wire and 32 in
-/// memory each.
-const MEMORY_PER_BYTE: usize = 32;
+/// The least frugal of honest messages lists groups whose texts are empty: 3 bytes on the wire and
+/// 128 in memory each.
+const MEMORY_PER_BYTE: usize = 48;
 
 /// A cursor over a received frame. Byte strings are handed out as slices of the frame.
 ///

@@ -19,6 +19,9 @@ crate::message! {
     pub struct CurrentAssignmentTopicPartitions {
         topic_id: Uuid [0..],
         partitions: Vec<i32> [0..],
-        assignment_epochs: Option<Vec<i32>> [0.., null 0.., tag 0],
+        /// The epoch at which each partition was assigned, in the order of `partitions`. A record
+        /// without this field means an empty list, not `None`: Kafka's generator does not see the
+        /// `null` that its schema gives as the default.
+        assignment_epochs: Option<Vec<i32>> [0.., null 0.., tag 0] = Some(Default::default()),
     }
 }

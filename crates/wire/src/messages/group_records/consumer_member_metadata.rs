@@ -19,7 +19,10 @@ crate::message! {
         subscribed_topic_regex: Option<ByteString> [0.., null 0..] = Some(Default::default()),
         rebalance_timeout_ms: i32 [0..] = -1,
         server_assignor: Option<ByteString> [0.., null 0..] = Some(Default::default()),
-        classic_member_metadata: Option<ClassicMemberMetadata> [0.., null 0.., tag 0],
+        /// What the member said when it joined by the classic protocol; `None` for members of the
+        /// consumer protocol. A record without this field means an empty value, not `None`: Kafka's
+        /// generator does not see the `null` that its schema gives as the default.
+        classic_member_metadata: Option<ClassicMemberMetadata> [0.., null 0.., tag 0] = Some(Default::default()),
     }
 
     pub struct ClassicMemberMetadata {
