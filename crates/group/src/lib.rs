@@ -4,3 +4,8 @@
 
 pub mod assignor;
 pub mod coordinator;
+mod topic_ids;
+mod topic_partitions;
+
+pub use topic_ids::TopicIds;
+pub use topic_partitions::{Run, TopicPartitions};
