@@ -81,8 +81,8 @@ pub enum Reply {
     OffsetFetch(OffsetFetchResponseGroup),
     OffsetDelete(OffsetDeleteResponse),
     ListGroups(ListGroupsResponse),
-    DescribeGroups(Vec<DescribeGroupsResponseDescribedGroup>),
-    ConsumerGroupDescribe(Vec<ConsumerGroupDescribeResponseDescribedGroup>),
+    DescribeGroups(Vec<DescribedGroup>),
+    ConsumerGroupDescribe(Vec<DescribedConsumerGroup>),
     DeleteGroups(Vec<DeletableGroupResult>),
     TopicsDeleted,
 }
