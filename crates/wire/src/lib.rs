@@ -8,6 +8,7 @@ pub mod codec;
 mod error_code;
 pub mod frame;
 pub mod messages;
+pub mod records;
 mod uuid;
 
 pub use api::{ApiKey, Request, UnknownApi};

@@ -1,0 +1,2 @@
+//! The log: append and fetch.
+fn main() {}
