@@ -48,3 +48,72 @@ impl Alarms {
         self.heap.pop().map(|Reverse((_, alarm))| alarm)
     }
 }
+
+/// A deadline in the state, and the alarm that reminds of it.
+///
+/// Moving the deadline later, which is what each heartbeat does, sets no alarm: the one that is set
+/// goes off early, and is set again. So each deadline has one live alarm however often it moves.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Deadline {
+    at: Millis,
+    alarm_at: Option<Millis>,
+}
+
+/// What an alarm means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fired {
+    /// The deadline has passed.
+    Due,
+    /// The deadline has moved: the alarm is to be set again for this time.
+    Again(Millis),
+    /// Another alarm stands for the deadline.
+    Stale,
+}
+
+impl Deadline {
+    pub(crate) fn at(&self) -> Millis {
+        self.at
+    }
+
+    /// Moves the deadline. Returns when to set an alarm, if one is needed.
+    #[must_use]
+    pub(crate) fn move_to(&mut self, at: Millis) -> Option<Millis> {
+        self.at = at;
+        if self.alarm_at.is_some_and(|alarm_at| alarm_at <= at) {
+            return None;
+        }
+        self.alarm_at = Some(at);
+        self.alarm_at
+    }
+
+    /// Takes an alarm that went off at `now`.
+    pub(crate) fn fired(&mut self, now: Millis) -> Fired {
+        match self.alarm_at {
+            Some(alarm_at) if alarm_at <= now => {}
+            _ => return Fired::Stale,
+        }
+        if self.at > now {
+            self.alarm_at = Some(self.at);
+            return Fired::Again(self.at);
+        }
+        self.alarm_at = None;
+        Fired::Due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_has_one_live_alarm_however_often_it_moves() {
+        let mut deadline = Deadline::default();
+        assert_eq!(deadline.move_to(10), Some(10));
+        assert_eq!(deadline.move_to(20), None);
+        assert_eq!(deadline.move_to(30), None);
+        assert_eq!(deadline.fired(10), Fired::Again(30));
+        assert_eq!(deadline.move_to(15), Some(15));
+        assert_eq!(deadline.fired(15), Fired::Due);
+        assert_eq!(deadline.fired(30), Fired::Stale);
+    }
+}

@@ -19,6 +19,15 @@ pub(crate) enum Members {
     Consumer(Box<ConsumerGroup>),
 }
 
+impl Members {
+    pub(crate) fn classic_mut(&mut self) -> Option<&mut ClassicGroup> {
+        match self {
+            Members::Classic(group) => Some(group),
+            Members::Consumer(_) => None,
+        }
+    }
+}
+
 impl Group {
     pub(crate) fn new(id: Id) -> Group {
         Group {
@@ -36,10 +45,7 @@ impl Group {
     }
 
     pub(crate) fn classic_mut(&mut self) -> Option<&mut ClassicGroup> {
-        match &mut self.members {
-            Members::Classic(group) => Some(group),
-            Members::Consumer(_) => None,
-        }
+        self.members.classic_mut()
     }
 
     pub(crate) fn consumer(&self) -> Option<&ConsumerGroup> {

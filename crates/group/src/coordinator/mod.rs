@@ -13,6 +13,7 @@ mod classic;
 mod config;
 mod consumer;
 mod group;
+mod groups;
 mod offsets;
 mod outbox;
 mod record;

@@ -7,7 +7,7 @@ use kohort_wire::{
 };
 
 macro_rules! records {
-    ($($(#[$doc:meta])* $name:ident = $kind:literal, $key:ident => $value:ident $version:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $kind:literal, $key:ident => $value:ident |$v:ident| $version:expr;)*) => {
         /// A record of `__consumer_offsets`: what it is about, and what holds from now on; `None`
         /// for a tombstone.
         #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +25,13 @@ macro_rules! records {
                     $(
                         Record::$name(key, value) => Ok((
                             encode($kind, 0, key)?,
-                            value.as_ref().map(|value| encode($version, $version, value)).transpose()?,
+                            value
+                                .as_ref()
+                                .map(|$v| {
+                                    let version = $version;
+                                    encode(version, version, $v)
+                                })
+                                .transpose()?,
                         )),
                     )*
                 }
@@ -57,31 +63,32 @@ macro_rules! records {
 
 records! {
     /// A committed offset, as brokers before 0.10 wrote it. Never written by kohort.
-    LegacyOffsetCommit = 0, LegacyOffsetCommitKey => LegacyOffsetCommitValue 0;
+    LegacyOffsetCommit = 0, LegacyOffsetCommitKey => LegacyOffsetCommitValue |_value| 0;
     /// A committed offset.
-    OffsetCommit = 1, OffsetCommitKey => OffsetCommitValue 4;
+    OffsetCommit = 1, OffsetCommitKey => OffsetCommitValue
+        |value| if value.expire_timestamp >= 0 { 1 } else { 4 };
     /// A classic group.
-    GroupMetadata = 2, GroupMetadataKey => GroupMetadataValue 3;
+    GroupMetadata = 2, GroupMetadataKey => GroupMetadataValue |_value| 3;
     /// A consumer group's epoch.
-    ConsumerMetadata = 3, ConsumerGroupMetadataKey => ConsumerGroupMetadataValue 0;
+    ConsumerMetadata = 3, ConsumerGroupMetadataKey => ConsumerGroupMetadataValue |_value| 0;
     /// The partitions a consumer group knew of, as brokers before 4.1 wrote them.
     ConsumerPartitionMetadata = 4,
-        ConsumerGroupPartitionMetadataKey => ConsumerGroupPartitionMetadataValue 0;
+        ConsumerGroupPartitionMetadataKey => ConsumerGroupPartitionMetadataValue |_value| 0;
     /// A consumer group's member.
     ConsumerMemberMetadata = 5,
-        ConsumerGroupMemberMetadataKey => ConsumerGroupMemberMetadataValue 0;
+        ConsumerGroupMemberMetadataKey => ConsumerGroupMemberMetadataValue |_value| 0;
     /// The epoch of a consumer group's target assignment.
     ConsumerTargetAssignmentMetadata = 6,
-        ConsumerGroupTargetAssignmentMetadataKey => ConsumerGroupTargetAssignmentMetadataValue 0;
+        ConsumerGroupTargetAssignmentMetadataKey => ConsumerGroupTargetAssignmentMetadataValue |_value| 0;
     /// What a member is meant to own.
     ConsumerTargetAssignmentMember = 7,
-        ConsumerGroupTargetAssignmentMemberKey => ConsumerGroupTargetAssignmentMemberValue 0;
+        ConsumerGroupTargetAssignmentMemberKey => ConsumerGroupTargetAssignmentMemberValue |_value| 0;
     /// What a member owns.
     ConsumerCurrentMemberAssignment = 8,
-        ConsumerGroupCurrentMemberAssignmentKey => ConsumerGroupCurrentMemberAssignmentValue 0;
+        ConsumerGroupCurrentMemberAssignmentKey => ConsumerGroupCurrentMemberAssignmentValue |_value| 0;
     /// The topics that a regular expression matched.
     ConsumerRegularExpression = 16,
-        ConsumerGroupRegularExpressionKey => ConsumerGroupRegularExpressionValue 0;
+        ConsumerGroupRegularExpressionKey => ConsumerGroupRegularExpressionValue |_value| 0;
 }
 
 /// A record that is not what its type says.

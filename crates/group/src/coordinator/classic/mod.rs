@@ -1,88 +1,30 @@
 //! Classic groups: members join, one of them assigns, all sync.
+//!
+//! ```text
+//!            join                    all joined, or time is up
+//!   Empty ─────────▶ PreparingRebalance ─────────▶ CompletingRebalance
+//!     ▲                 ▲    │                        │      │ the leader syncs
+//!     │   nobody joined │    │                        ▼      ▼
+//!     └─────────────────┼────┘◀───────────────────── ─┴─ Stable
+//!                       └── a member joins, leaves, fails, or changes
+//! ```
+//!
+//! What outlives the coordinator is one record: the last generation and what each member was
+//! assigned. [`ClassicGroup::apply`] is the only place that takes it up.
 
-use kohort_wire::messages::*;
+mod describe;
+mod group;
+mod heartbeat;
+mod join;
+mod leave;
+mod member;
+mod rebalance;
+mod step;
+mod sync;
 
-use super::{Caller, Id, Reply, Shard, Token, shard::Step};
+pub(crate) use group::{ClassicGroup, ClassicState};
+pub(crate) use leave::{leave_response, left};
+pub(crate) use member::{ClassicMember, MemberProtocol};
 
-/// A classic group.
-#[derive(Debug, Default)]
-pub(crate) struct ClassicGroup {}
-
-impl Shard {
-    pub(crate) fn join_group(
-        &mut self,
-        token: Token,
-        _caller: &Caller,
-        _version: i16,
-        _request: JoinGroupRequest,
-        step: &mut Step<'_>,
-    ) {
-        step.reply(token, Reply::JoinGroup(JoinGroupResponse::default()));
-    }
-
-    pub(crate) fn sync_group(
-        &mut self,
-        token: Token,
-        _version: i16,
-        _request: SyncGroupRequest,
-        step: &mut Step<'_>,
-    ) {
-        step.reply(token, Reply::SyncGroup(SyncGroupResponse::default()));
-    }
-
-    pub(crate) fn heartbeat(&mut self, token: Token, _: HeartbeatRequest, step: &mut Step<'_>) {
-        step.reply(token, Reply::Heartbeat(HeartbeatResponse::default()));
-    }
-
-    pub(crate) fn leave_group(
-        &mut self,
-        token: Token,
-        _version: i16,
-        _request: LeaveGroupRequest,
-        step: &mut Step<'_>,
-    ) {
-        step.reply(token, Reply::LeaveGroup(LeaveGroupResponse::default()));
-    }
-
-    pub(crate) fn list_groups(&mut self, token: Token, _: ListGroupsRequest, step: &mut Step<'_>) {
-        step.reply(token, Reply::ListGroups(ListGroupsResponse::default()));
-    }
-
-    pub(crate) fn describe_groups(
-        &mut self,
-        token: Token,
-        _version: i16,
-        _groups: Vec<kohort_wire::ByteString>,
-        step: &mut Step<'_>,
-    ) {
-        step.reply(token, Reply::DescribeGroups(Vec::new()));
-    }
-
-    pub(crate) fn delete_groups(
-        &mut self,
-        token: Token,
-        _groups: Vec<kohort_wire::ByteString>,
-        step: &mut Step<'_>,
-    ) {
-        step.reply(token, Reply::DeleteGroups(Vec::new()));
-    }
-
-    pub(crate) fn classic_loaded(&mut self, _group_id: &Id, _step: &mut Step<'_>) {}
-
-    pub(crate) fn on_classic_member_alarm(
-        &mut self,
-        _group_id: &Id,
-        _member_id: &Id,
-        _step: &mut Step<'_>,
-    ) {
-    }
-
-    pub(crate) fn on_classic_rebalance_alarm(&mut self, _group_id: &Id, _step: &mut Step<'_>) {}
-
-    pub(crate) fn apply_group_metadata(
-        &mut self,
-        _key: &GroupMetadataKey,
-        _value: Option<&GroupMetadataValue>,
-    ) {
-    }
-}
+/// The protocol type of consumers: the only one whose metadata the coordinator understands.
+pub(crate) const CONSUMER_PROTOCOL_TYPE: &str = "consumer";

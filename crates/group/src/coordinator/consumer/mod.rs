@@ -1,6 +1,6 @@
 //! Consumer groups (KIP-848): members heartbeat, the coordinator assigns.
 
-use kohort_wire::messages::*;
+use kohort_wire::{ErrorCode, messages::*};
 
 use super::{Caller, Id, Record, Reply, Shard, Token, shard::Step};
 
@@ -21,6 +21,83 @@ impl Work {
     pub fn run(self) -> WorkDone {
         WorkDone {}
     }
+}
+
+impl ConsumerGroup {
+    pub(crate) fn is_empty(&self) -> bool {
+        true
+    }
+
+    pub(crate) fn state_name(&self) -> &'static str {
+        "Empty"
+    }
+
+    pub(crate) fn subscribes_to(&self, _topic: &str) -> bool {
+        false
+    }
+
+    pub(crate) fn tombstones(&self, _group_id: &Id) -> Vec<Record> {
+        Vec::new()
+    }
+
+    pub(crate) fn validate_commit(
+        &self,
+        _version: i16,
+        _request: &OffsetCommitRequest,
+    ) -> Result<(), ErrorCode> {
+        Ok(())
+    }
+
+    pub(crate) fn validate_fetch(
+        &self,
+        _request: &OffsetFetchRequestGroup,
+    ) -> Result<(), ErrorCode> {
+        Ok(())
+    }
+}
+
+/// Classic requests to a consumer group that has members.
+impl Shard {
+    pub(crate) fn consumer_join_group(
+        &mut self,
+        _token: Token,
+        _caller: &Caller,
+        _version: i16,
+        _request: JoinGroupRequest,
+        _step: &mut Step<'_>,
+    ) {
+    }
+
+    pub(crate) fn consumer_sync_group(
+        &mut self,
+        _token: Token,
+        _version: i16,
+        _request: SyncGroupRequest,
+        _step: &mut Step<'_>,
+    ) {
+    }
+
+    pub(crate) fn consumer_classic_heartbeat(
+        &mut self,
+        _token: Token,
+        _request: HeartbeatRequest,
+        _step: &mut Step<'_>,
+    ) {
+    }
+
+    /// `members` is filled in all versions; the answer goes through
+    /// [`leave_response`](super::classic::leave_response).
+    pub(crate) fn consumer_leave_group(
+        &mut self,
+        _token: Token,
+        _version: i16,
+        _request: LeaveGroupRequest,
+        _step: &mut Step<'_>,
+    ) {
+    }
+
+    /// Makes a consumer group without members a classic one; its offsets stay.
+    pub(crate) fn convert_empty_consumer_group(&mut self, _group_id: &str, _step: &mut Step<'_>) {}
 }
 
 impl Shard {

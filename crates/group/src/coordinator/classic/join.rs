@@ -1,0 +1,376 @@
+//! JoinGroup.
+
+use kohort_wire::{ErrorCode, messages::*};
+
+use super::{
+    ClassicMember, ClassicState, MemberProtocol,
+    member::{instance_id, rebalance_timeout_ms},
+    step::ClassicStep,
+};
+use crate::coordinator::{
+    Caller, Id, Reply, Shard, Token,
+    alarm::{Alarm, Deadline},
+    group::Members,
+    shard::Step,
+};
+
+/// How long a new member may wait for the answer to its first join. It does not know its id yet, so
+/// it cannot heartbeat, and nobody would notice that it has gone (KAFKA-7610).
+const NEW_MEMBER_JOIN_TIMEOUT_MS: i32 = 5 * 60_000;
+
+/// How many ids a group may have given out to members that have not come back with them. Past that
+/// the oldest is forgotten.
+const PENDING_MEMBERS_MAX: usize = 10_000;
+
+/// How many bytes of metadata the members of a group may bring in all. The group has to fit into one
+/// record.
+const GROUP_METADATA_BYTES_MAX: usize = 64 << 20;
+
+/// A join, with what it is about.
+struct Join<'a> {
+    token: Token,
+    version: i16,
+    caller: &'a Caller,
+    request: &'a JoinGroupRequest,
+}
+
+impl Join<'_> {
+    /// Why, in the client's words.
+    fn reason(&self) -> &str {
+        self.request
+            .reason
+            .as_deref()
+            .filter(|reason| !reason.is_empty())
+            .unwrap_or("not provided")
+    }
+}
+
+impl Shard {
+    pub(crate) fn join_group(
+        &mut self,
+        token: Token,
+        caller: &Caller,
+        version: i16,
+        request: JoinGroupRequest,
+        step: &mut Step<'_>,
+    ) {
+        if let Err(error_code) = self.validate_join(&request) {
+            return step.refuse_join(token, &request.member_id, error_code);
+        }
+        if let Some(Members::Consumer(group)) =
+            self.groups.get(&*request.group_id).map(|g| &g.members)
+        {
+            if !group.is_empty() {
+                return self.consumer_join_group(token, caller, version, request, step);
+            }
+            self.convert_empty_consumer_group(&request.group_id, step);
+        }
+        let is_new_group = !self.groups.contains_key(&*request.group_id);
+        if is_new_group && !request.member_id.is_empty() {
+            return step.refuse_join(token, &request.member_id, ErrorCode::UNKNOWN_MEMBER_ID);
+        }
+        let new_member_id = match request.member_id.is_empty() {
+            true => Some(self.new_member_id(&request.group_id, caller)),
+            false => None,
+        };
+        self.group_or_new(&request.group_id);
+        let records = step.out.records.len();
+        let Some(mut classic) = self.classic_step(&request.group_id, step) else {
+            return;
+        };
+        let join = Join {
+            token,
+            version,
+            caller,
+            request: &request,
+        };
+        classic.join(&join, new_member_id);
+        if is_new_group && classic.step.out.records.len() == records {
+            // The group exists from now on, whatever becomes of its first member.
+            let now = classic.step.now;
+            let value = GroupMetadataValue {
+                protocol: None,
+                leader: None,
+                current_state_timestamp: now,
+                ..GroupMetadataValue::default()
+            };
+            let key = GroupMetadataKey {
+                group: request.group_id.to_string().into(),
+            };
+            classic
+                .step
+                .out
+                .records
+                .push(crate::coordinator::Record::GroupMetadata(key, Some(value)));
+        }
+    }
+
+    fn validate_join(&self, request: &JoinGroupRequest) -> Result<(), ErrorCode> {
+        let config = &self.config;
+        let session_timeout_ms =
+            config.group_min_session_timeout_ms..=config.group_max_session_timeout_ms;
+        if request.group_id.is_empty() {
+            return Err(ErrorCode::INVALID_GROUP_ID);
+        }
+        if !session_timeout_ms.contains(&request.session_timeout_ms) {
+            return Err(ErrorCode::INVALID_SESSION_TIMEOUT);
+        }
+        let metadata_bytes: usize = request
+            .protocols
+            .iter()
+            .map(|protocol| protocol.metadata.len())
+            .sum();
+        if metadata_bytes > config.member_metadata_max_bytes {
+            return Err(ErrorCode::INVALID_REQUEST);
+        }
+        Ok(())
+    }
+}
+
+impl ClassicStep<'_, '_> {
+    fn join(&mut self, join: &Join<'_>, new_member_id: Option<Id>) {
+        let request = join.request;
+        let member_id = &*request.member_id;
+        if !self.has_room_for(member_id, request) {
+            self.group.remove(member_id);
+            let error_code = ErrorCode::GROUP_MAX_SIZE_REACHED;
+            return self.step.refuse_join(join.token, "", error_code);
+        }
+        if !self
+            .group
+            .supports(&request.protocol_type, &request.protocols)
+        {
+            let error_code = ErrorCode::INCONSISTENT_GROUP_PROTOCOL;
+            return self.step.refuse_join(join.token, member_id, error_code);
+        }
+        match new_member_id {
+            Some(new_member_id) => self.join_unknown(join, new_member_id),
+            None if self.group.pending.contains_key(member_id) => {
+                self.add_member(join, member_id.into());
+            }
+            None => match self
+                .group
+                .validate(member_id, request.group_instance_id.as_deref())
+            {
+                Ok(()) => self.join_known(join, member_id),
+                Err(error_code) => self.step.refuse_join(join.token, member_id, error_code),
+            },
+        }
+    }
+
+    /// Whether the group takes another member, or this one again. While it rebalances, those count
+    /// that have joined: the group may be over a limit that was lowered, and then the last to rejoin
+    /// have to go.
+    fn has_room_for(&self, member_id: &str, request: &JoinGroupRequest) -> bool {
+        let group = &self.group;
+        let known = group.member(member_id);
+        let static_holder = request
+            .group_instance_id
+            .as_deref()
+            .and_then(|instance_id| group.static_member_id(instance_id));
+        let metadata_bytes: usize = request.protocols.iter().map(|p| p.metadata.len()).sum();
+        if known.is_none() && group.metadata_bytes() + metadata_bytes > GROUP_METADATA_BYTES_MAX {
+            return false;
+        }
+        // A static member that comes back takes its own place (KAFKA-20601).
+        if static_holder.is_some() && member_id.is_empty() {
+            return true;
+        }
+        match group.state {
+            ClassicState::Empty => true,
+            ClassicState::PreparingRebalance => {
+                known.is_some_and(|member| member.parked_join.is_some())
+                    || group.parked_joins() < self.config.group_max_size
+            }
+            ClassicState::CompletingRebalance | ClassicState::Stable => {
+                known.is_some() || group.members().len() < self.config.group_max_size
+            }
+        }
+    }
+
+    fn join_unknown(&mut self, join: &Join<'_>, new_member_id: Id) {
+        let instance_id = instance_id(join.request);
+        let holder = instance_id
+            .as_ref()
+            .and_then(|id| self.group.static_member_id(id))
+            .cloned();
+        match (instance_id, holder) {
+            (Some(_), Some(old_member_id)) => {
+                self.replace_static_member(join, &old_member_id, new_member_id);
+            }
+            (None, _) if join.version >= 4 => self.give_out_id(join, &new_member_id),
+            _ => self.add_member(join, new_member_id),
+        }
+    }
+
+    /// Has a new member come back with its id (KIP-394), so that one whose answers get lost does not
+    /// leave a member behind with each attempt.
+    fn give_out_id(&mut self, join: &Join<'_>, member_id: &Id) {
+        let pending = &mut self.group.pending;
+        if pending.len() >= PENDING_MEMBERS_MAX
+            && let Some(oldest) = pending
+                .iter()
+                .min_by_key(|(_, d)| d.at())
+                .map(|(id, _)| id.clone())
+        {
+            pending.remove(&oldest);
+        }
+        let mut deadline = Deadline::default();
+        let at = self.step.now + i64::from(join.request.session_timeout_ms);
+        if let Some(at) = deadline.move_to(at) {
+            let (group_id, member_id) = (self.id.clone(), member_id.clone());
+            self.alarms.set(
+                at,
+                Alarm::ClassicMember {
+                    group_id,
+                    member_id,
+                },
+            );
+        }
+        self.group.pending.insert(member_id.clone(), deadline);
+        self.step
+            .refuse_join(join.token, member_id, ErrorCode::MEMBER_ID_REQUIRED);
+    }
+
+    fn add_member(&mut self, join: &Join<'_>, member_id: Id) {
+        if let Some(delay) = &mut self.group.initial_delay {
+            delay.has_new_member = true;
+        }
+        let mut member = ClassicMember::new(member_id.clone(), join.caller, join.request);
+        member.parked_join = Some(join.token);
+        self.group.add(member, &join.request.protocol_type);
+        self.expect_member(&member_id, NEW_MEMBER_JOIN_TIMEOUT_MS);
+        self.rebalance_or_complete_join(format!(
+            "member {member_id} joined (its reason: {})",
+            join.reason()
+        ));
+    }
+
+    fn join_known(&mut self, join: &Join<'_>, member_id: &str) {
+        let matches = self
+            .group
+            .member(member_id)
+            .is_some_and(|member| member.matches(&join.request.protocols));
+        let cause = match self.group.state {
+            ClassicState::Empty => {
+                let error_code = ErrorCode::UNKNOWN_MEMBER_ID;
+                return self.step.refuse_join(join.token, member_id, error_code);
+            }
+            ClassicState::PreparingRebalance => "rejoined",
+            // The answer to its join got lost: here it is again.
+            ClassicState::CompletingRebalance if matches => {
+                return self.join_again(join, member_id);
+            }
+            // A leader that joins wants a rebalance, for reasons that the coordinator does not see,
+            // such as new partitions.
+            ClassicState::Stable if self.group.is_leader(member_id) => "leads and joined again",
+            ClassicState::Stable if matches => return self.join_again(join, member_id),
+            _ => "joined again with other metadata",
+        };
+        self.update_member(member_id, join);
+        self.rebalance_or_complete_join(format!(
+            "member {member_id} {cause} (its reason: {})",
+            join.reason()
+        ));
+    }
+
+    fn join_again(&mut self, join: &Join<'_>, member_id: &str) {
+        let response = self.joined(member_id);
+        let members = match self.group.is(ClassicState::Stable) {
+            true => Vec::new(),
+            false => response.members,
+        };
+        let response = JoinGroupResponse {
+            members,
+            ..response
+        };
+        self.step.reply(join.token, Reply::JoinGroup(response));
+    }
+
+    /// Takes over what a known member brings, and parks its join. A join that it had parked before,
+    /// over a connection that broke, is answered as lost.
+    fn update_member(&mut self, member_id: &str, join: &Join<'_>) {
+        let mut replaced = None;
+        self.group.update(member_id, |member| {
+            member.protocols = MemberProtocol::copy_all(&join.request.protocols);
+            member.rebalance_timeout_ms = rebalance_timeout_ms(join.request);
+            member.session_timeout_ms = join.request.session_timeout_ms;
+            replaced = member.parked_join.replace(join.token);
+        });
+        if let Some(token) = replaced {
+            self.step
+                .refuse_join(token, member_id, ErrorCode::REBALANCE_IN_PROGRESS);
+        }
+    }
+
+    /// A static member came back under a new id: the old one is fenced, and nothing moves unless
+    /// the group's protocol has to change (KIP-345).
+    fn replace_static_member(&mut self, join: &Join<'_>, old_id: &Id, new_id: Id) {
+        self.fence(old_id);
+        let old_leader = self.group.leader.clone();
+        self.group.update(old_id, |member| {
+            member.id = new_id.clone();
+            member.session = Deadline::default();
+            member.is_new = false;
+            // Whoever took over an instance is the one to be shown (redpanda PR 23693).
+            member.client_id = Id::from(&*join.caller.client_id);
+            member.client_host = Id::from(&*join.caller.client_host);
+        });
+        self.update_member(&new_id, join);
+        self.restart_session(&new_id);
+        let cause = format!(
+            "static member {} came back as {new_id} (its reason: {})",
+            join.request
+                .group_instance_id
+                .as_deref()
+                .unwrap_or_default(),
+            join.reason()
+        );
+        match self.group.state {
+            ClassicState::Stable if self.group.select_protocol() == self.group.protocol => {
+                self.event(format!("{cause}; its partitions stay with it"));
+                let now = self.step.now;
+                let record = self
+                    .group
+                    .to_record(now, |member| member.assignment.clone());
+                self.emit(record);
+                let response = self.static_member_joined(join, old_leader.as_deref(), &new_id);
+                self.answer_join(&new_id, response);
+            }
+            ClassicState::Stable | ClassicState::CompletingRebalance => {
+                self.prepare_rebalance(&cause);
+            }
+            ClassicState::Empty | ClassicState::PreparingRebalance => self.maybe_complete_join(),
+        }
+    }
+
+    /// Before version 9 a leader cannot be told to leave the assignment as it is (KIP-814): it is
+    /// told that its old id leads, so that it does not assign.
+    fn static_member_joined(
+        &self,
+        join: &Join<'_>,
+        old_leader: Option<&str>,
+        member_id: &str,
+    ) -> JoinGroupResponse {
+        let response = self.joined(member_id);
+        if join.version >= 9 {
+            let skip_assignment = self.group.is_leader(member_id);
+            return JoinGroupResponse {
+                skip_assignment,
+                ..response
+            };
+        }
+        JoinGroupResponse {
+            leader: old_leader.unwrap_or_default().into(),
+            members: Vec::new(),
+            ..response
+        }
+    }
+
+    /// Tells a member whose instance id another has taken.
+    fn fence(&mut self, member_id: &str) {
+        let error_code = ErrorCode::FENCED_INSTANCE_ID;
+        self.answer_join(member_id, super::step::join_refused(member_id, error_code));
+        self.answer_sync(member_id, super::step::sync_refused(error_code));
+    }
+}

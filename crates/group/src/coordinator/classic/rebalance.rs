@@ -1,0 +1,283 @@
+//! The join phase: its beginning and its end.
+
+use bytes::Bytes;
+use kohort_wire::ErrorCode;
+
+use super::{
+    ClassicState,
+    group::InitialDelay,
+    step::{ClassicStep, join_refused, sync_refused},
+};
+use crate::coordinator::{
+    Id, Shard,
+    alarm::{Alarm, Fired},
+    shard::Step,
+};
+
+impl Shard {
+    /// Starts the sessions of the members of a group that has been loaded.
+    pub(crate) fn classic_loaded(&mut self, group_id: &Id, step: &mut Step<'_>) {
+        if let Some(mut classic) = self.classic_step(group_id, step) {
+            for member_id in classic.group.member_ids() {
+                classic.restart_session(&member_id);
+            }
+        }
+    }
+
+    pub(crate) fn on_classic_member_alarm(
+        &mut self,
+        group_id: &Id,
+        member_id: &Id,
+        step: &mut Step<'_>,
+    ) {
+        if let Some(mut classic) = self.classic_step(group_id, step) {
+            classic.on_member_alarm(member_id);
+        }
+    }
+
+    pub(crate) fn on_classic_rebalance_alarm(&mut self, group_id: &Id, step: &mut Step<'_>) {
+        if let Some(mut classic) = self.classic_step(group_id, step) {
+            classic.on_rebalance_alarm();
+        }
+    }
+}
+
+impl ClassicStep<'_, '_> {
+    pub(super) fn rebalance_or_complete_join(&mut self, cause: String) {
+        match self.group.state {
+            ClassicState::PreparingRebalance => self.maybe_complete_join(),
+            _ => self.prepare_rebalance(&cause),
+        }
+    }
+
+    /// Begins the join phase. All members are told, with their next heartbeat or the answer to
+    /// their sync, to join again.
+    pub(super) fn prepare_rebalance(&mut self, cause: &str) {
+        self.event(format!(
+            "rebalance of generation {}: {cause}",
+            self.group.generation
+        ));
+        for member_id in self.group.member_ids() {
+            if self.answer_sync(&member_id, sync_refused(ErrorCode::REBALANCE_IN_PROGRESS)) {
+                self.restart_session(&member_id);
+            }
+        }
+        self.group.pending_sync.clear();
+        let was_empty = self.group.is_empty();
+        self.move_to(ClassicState::PreparingRebalance);
+        if was_empty {
+            let delay_ms = self.config.group_initial_rebalance_delay_ms;
+            let remaining_ms = (self.group.rebalance_timeout_ms() - delay_ms).max(0);
+            self.group.initial_delay = Some(InitialDelay {
+                delay_ms,
+                remaining_ms,
+                has_new_member: false,
+            });
+            self.expect_rebalance(delay_ms);
+            if delay_ms == 0 {
+                self.end_initial_delay();
+            }
+        } else if self.group.have_all_joined() {
+            self.complete_join();
+        } else {
+            let timeout_ms = self.group.rebalance_timeout_ms();
+            self.expect_rebalance(timeout_ms);
+        }
+    }
+
+    pub(super) fn maybe_complete_join(&mut self) {
+        if self.group.is(ClassicState::PreparingRebalance)
+            && self.group.initial_delay.is_none()
+            && self.group.have_all_joined()
+        {
+            self.complete_join();
+        }
+    }
+
+    /// Ends the join phase: who has not joined is out, and the rest is the next generation. Static
+    /// members are not put out before their session ends.
+    fn complete_join(&mut self) {
+        self.group.initial_delay = None;
+        let absent: Vec<Id> = self
+            .group
+            .members()
+            .filter(|member| member.parked_join.is_none() && !member.is_static())
+            .map(|member| member.id.clone())
+            .collect();
+        for member_id in &absent {
+            self.group.remove(member_id);
+        }
+        if !absent.is_empty() {
+            self.event(format!(
+                "removed {}: did not rejoin in time",
+                absent.join(", ")
+            ));
+        }
+        if self.group.members().len() == 0 {
+            return self.become_empty();
+        }
+        if !self.group.elect_joined_leader() {
+            // Only static members that have not come: their sessions decide.
+            let timeout_ms = self.group.rebalance_timeout_ms();
+            return self.expect_rebalance(timeout_ms);
+        }
+        self.group.generation = next_generation(self.group.generation);
+        self.group.protocol = self.group.select_protocol();
+        self.group.subscribed_topics = self.group.read_subscribed_topics();
+        self.move_to(ClassicState::CompletingRebalance);
+        self.group.pending_sync = self.group.member_ids().into_iter().collect();
+        self.event(format!(
+            "generation {} has {} members; {} assigns with {}",
+            self.group.generation,
+            self.group.members().len(),
+            self.group.leader.as_deref().unwrap_or_default(),
+            self.group.protocol.as_deref().unwrap_or_default(),
+        ));
+        for member_id in self.group.member_ids() {
+            let response = self.joined(&member_id);
+            self.answer_join(&member_id, response);
+            if let Some(member) = self.group.member_mut(&member_id) {
+                member.is_new = false;
+            }
+            self.restart_session(&member_id);
+        }
+        let timeout_ms = self.group.rebalance_timeout_ms();
+        self.expect_rebalance(timeout_ms);
+    }
+
+    fn become_empty(&mut self) {
+        self.group.generation = next_generation(self.group.generation);
+        self.group.protocol = None;
+        self.group.leader = None;
+        let now = self.step.now;
+        let record = self.group.to_record(now, |_| Bytes::new());
+        self.emit(record);
+        self.event(format!("empty in generation {}", self.group.generation));
+    }
+
+    fn end_initial_delay(&mut self) {
+        let initial_delay_ms = self.config.group_initial_rebalance_delay_ms;
+        match &mut self.group.initial_delay {
+            Some(delay) if delay.has_new_member && delay.remaining_ms > 0 => {
+                let next_ms = initial_delay_ms.min(delay.remaining_ms);
+                *delay = InitialDelay {
+                    delay_ms: next_ms,
+                    remaining_ms: (delay.remaining_ms - delay.delay_ms).max(0),
+                    has_new_member: false,
+                };
+                self.expect_rebalance(next_ms);
+            }
+            _ => self.complete_join(),
+        }
+    }
+
+    fn on_rebalance_alarm(&mut self) {
+        match self.group.rebalance.fired(self.step.now) {
+            Fired::Due => {}
+            Fired::Again(at) => {
+                return self.alarms.set(
+                    at,
+                    Alarm::ClassicRebalance {
+                        group_id: self.id.clone(),
+                    },
+                );
+            }
+            Fired::Stale => return,
+        }
+        match self.group.state {
+            ClassicState::PreparingRebalance if self.group.initial_delay.is_some() => {
+                self.end_initial_delay();
+            }
+            ClassicState::PreparingRebalance => self.complete_join(),
+            ClassicState::CompletingRebalance | ClassicState::Stable => self.end_sync_phase(),
+            ClassicState::Empty => {}
+        }
+    }
+
+    /// Puts out who has not synced in time.
+    fn end_sync_phase(&mut self) {
+        let absent: Vec<Id> = self.group.pending_sync.iter().cloned().collect();
+        if absent.is_empty() {
+            return;
+        }
+        for member_id in &absent {
+            self.group.remove(member_id);
+        }
+        self.prepare_rebalance(&format!(
+            "removed {}: did not sync in time",
+            absent.join(", ")
+        ));
+    }
+
+    fn on_member_alarm(&mut self, member_id: &Id) {
+        let now = self.step.now;
+        let deadline = match self.group.pending.get_mut(member_id) {
+            Some(deadline) => Some(deadline),
+            None => self
+                .group
+                .member_mut(member_id)
+                .map(|member| &mut member.session),
+        };
+        match deadline.map(|deadline| deadline.fired(now)) {
+            Some(Fired::Due) => {}
+            Some(Fired::Again(at)) => {
+                let (group_id, member_id) = (self.id.clone(), member_id.clone());
+                return self.alarms.set(
+                    at,
+                    Alarm::ClassicMember {
+                        group_id,
+                        member_id,
+                    },
+                );
+            }
+            Some(Fired::Stale) | None => return,
+        }
+        if self.group.pending.remove(member_id).is_some() {
+            self.event(format!(
+                "member {member_id} did not come back with the id it was given"
+            ));
+            return self.maybe_complete_join();
+        }
+        let Some(member) = self
+            .group
+            .member(member_id)
+            .filter(|member| !member.is_excused())
+        else {
+            return;
+        };
+        let timeout_ms = member.session_timeout_ms;
+        let cause = match member.is_new {
+            true => format!("member {member_id} was not heard of since it first joined"),
+            false => format!("member {member_id} sent no heartbeat for {timeout_ms} ms"),
+        };
+        self.remove_member(member_id);
+        self.member_gone(&cause);
+    }
+
+    /// Removes a member. If it waits for the answer to a join, it is told that it is not known, and
+    /// joins anew if it still lives.
+    pub(super) fn remove_member(&mut self, member_id: &str) {
+        self.answer_join(member_id, join_refused("", ErrorCode::UNKNOWN_MEMBER_ID));
+        self.answer_sync(member_id, sync_refused(ErrorCode::UNKNOWN_MEMBER_ID));
+        self.group.remove(member_id);
+    }
+
+    /// Goes on without members that have been removed.
+    pub(super) fn member_gone(&mut self, cause: &str) {
+        match self.group.state {
+            ClassicState::Stable | ClassicState::CompletingRebalance => {
+                self.prepare_rebalance(cause);
+            }
+            ClassicState::PreparingRebalance => {
+                self.event(cause);
+                self.maybe_complete_join();
+            }
+            ClassicState::Empty => {}
+        }
+    }
+}
+
+/// Generations are never negative: a client takes a negative one for "none".
+fn next_generation(generation: i32) -> i32 {
+    generation.checked_add(1).unwrap_or(1)
+}

@@ -1,0 +1,138 @@
+//! OffsetCommit.
+
+use kohort_wire::{ErrorCode, messages::*};
+
+use super::store;
+use crate::coordinator::{
+    Record, Reply, Shard, Token, classic::ClassicState, group::Members, shard::Step,
+};
+
+impl Shard {
+    pub(crate) fn offset_commit(
+        &mut self,
+        token: Token,
+        version: i16,
+        request: OffsetCommitRequest,
+        step: &mut Step<'_>,
+    ) {
+        let topics = match self.validate_commit(version, &request) {
+            Ok(()) => self.commit(&request, step),
+            Err(error_code) => request
+                .topics
+                .iter()
+                .map(|topic| answer(topic, |_| error_code))
+                .collect(),
+        };
+        let response = OffsetCommitResponse {
+            topics,
+            ..OffsetCommitResponse::default()
+        };
+        step.reply(token, Reply::OffsetCommit(response));
+    }
+
+    fn validate_commit(
+        &self,
+        version: i16,
+        request: &OffsetCommitRequest,
+    ) -> Result<(), ErrorCode> {
+        let epoch = request.generation_id_or_member_epoch;
+        let instance_id = request.group_instance_id.as_deref();
+        match self
+            .groups
+            .get(&*request.group_id)
+            .map(|group| &group.members)
+        {
+            Some(Members::Classic(group)) => {
+                group.validate_commit(&request.member_id, instance_id, epoch)
+            }
+            Some(Members::Consumer(group)) => group.validate_commit(version, request),
+            // Whoever commits without being a member makes a group that only has offsets.
+            None if epoch < 0 => Ok(()),
+            None if version >= 9 => Err(ErrorCode::GROUP_ID_NOT_FOUND),
+            None => Err(ErrorCode::ILLEGAL_GENERATION),
+        }
+    }
+
+    fn commit(
+        &mut self,
+        request: &OffsetCommitRequest,
+        step: &mut Step<'_>,
+    ) -> Vec<OffsetCommitResponseTopic> {
+        // A commit is as good as a heartbeat in the classic protocol.
+        if let Some(mut classic) = self.classic_step(&request.group_id, step)
+            && matches!(
+                classic.group.state,
+                ClassicState::Stable | ClassicState::PreparingRebalance
+            )
+        {
+            classic.restart_session(&request.member_id);
+        }
+        let topics = request.topics.iter();
+        topics
+            .map(|topic| {
+                answer(topic, |partition| {
+                    match self.commit_partition(request, topic, partition, step) {
+                        Ok(()) => ErrorCode::NONE,
+                        Err(error_code) => error_code,
+                    }
+                })
+            })
+            .collect()
+    }
+
+    fn commit_partition(
+        &mut self,
+        request: &OffsetCommitRequest,
+        topic: &OffsetCommitRequestTopic,
+        partition: &OffsetCommitRequestPartition,
+        step: &mut Step<'_>,
+    ) -> Result<(), ErrorCode> {
+        let known = self.topics.get(&topic.name);
+        if !known
+            .is_some_and(|known| (0..known.partition_count).contains(&partition.partition_index))
+        {
+            return Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+        }
+        let metadata = partition.committed_metadata.as_deref().unwrap_or_default();
+        if is_longer(metadata, self.config.offset_metadata_max_bytes) {
+            return Err(ErrorCode::OFFSET_METADATA_TOO_LARGE);
+        }
+        let key = store::key(&request.group_id, &topic.name, partition.partition_index);
+        let value = OffsetCommitValue {
+            offset: partition.committed_offset,
+            leader_epoch: partition.committed_leader_epoch,
+            metadata: metadata.into(),
+            commit_timestamp: step.now,
+            expire_timestamp: match request.retention_time_ms {
+                ..0 => -1,
+                retention_ms => step.now.saturating_add(retention_ms),
+            },
+            topic_id: topic.topic_id,
+        };
+        self.emit(Record::OffsetCommit(key, Some(value)), step);
+        Ok(())
+    }
+}
+
+/// Whether a text has more than `max` characters as Java counts them, which is what Kafka limits.
+fn is_longer(text: &str, max: usize) -> bool {
+    text.len() > max && text.encode_utf16().count() > max
+}
+
+fn answer(
+    topic: &OffsetCommitRequestTopic,
+    mut outcome: impl FnMut(&OffsetCommitRequestPartition) -> ErrorCode,
+) -> OffsetCommitResponseTopic {
+    let partitions = topic
+        .partitions
+        .iter()
+        .map(|partition| OffsetCommitResponsePartition {
+            partition_index: partition.partition_index,
+            error_code: outcome(partition),
+        });
+    OffsetCommitResponseTopic {
+        name: topic.name.clone(),
+        topic_id: topic.topic_id,
+        partitions: partitions.collect(),
+    }
+}

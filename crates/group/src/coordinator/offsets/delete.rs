@@ -1,0 +1,119 @@
+//! OffsetDelete, and the offsets of deleted topics.
+
+use kohort_wire::{ByteString, ErrorCode, messages::*};
+
+use super::store;
+use crate::coordinator::{
+    Reply, Shard, Token,
+    group::{Group, Members},
+    shard::Step,
+};
+
+impl Group {
+    /// Whether a member subscribes to a topic, or may do so.
+    pub(crate) fn subscribes_to(&self, topic: &str) -> bool {
+        match &self.members {
+            Members::Classic(group) => group.subscribes_to(topic),
+            Members::Consumer(group) => group.subscribes_to(topic),
+        }
+    }
+}
+
+impl Shard {
+    pub(crate) fn offset_delete(
+        &mut self,
+        token: Token,
+        request: OffsetDeleteRequest,
+        step: &mut Step<'_>,
+    ) {
+        let mut response = OffsetDeleteResponse::default();
+        match self.validate_offset_delete(&request) {
+            Ok(()) => {
+                response.topics = request
+                    .topics
+                    .iter()
+                    .map(|topic| self.delete_topic_offsets(&request.group_id, topic, step))
+                    .collect();
+            }
+            Err(error_code) => response.error_code = error_code,
+        }
+        step.reply(token, Reply::OffsetDelete(response));
+    }
+
+    /// Of a group with members of another kind than consumers the coordinator cannot tell which
+    /// topics are in use.
+    fn validate_offset_delete(&self, request: &OffsetDeleteRequest) -> Result<(), ErrorCode> {
+        if request.group_id.is_empty() {
+            return Err(ErrorCode::INVALID_GROUP_ID);
+        }
+        let group = self
+            .groups
+            .get(&*request.group_id)
+            .ok_or(ErrorCode::GROUP_ID_NOT_FOUND)?;
+        match group.classic() {
+            Some(classic) if !classic.is_empty() && !classic.is_consumer_type() => {
+                Err(ErrorCode::NON_EMPTY_GROUP)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn delete_topic_offsets(
+        &mut self,
+        group_id: &str,
+        topic: &OffsetDeleteRequestTopic,
+        step: &mut Step<'_>,
+    ) -> OffsetDeleteResponseTopic {
+        let in_use = self
+            .groups
+            .get(group_id)
+            .is_some_and(|group| group.subscribes_to(&topic.name));
+        let partitions = topic.partitions.iter().map(|partition| {
+            let partition_index = partition.partition_index;
+            let error_code = match in_use {
+                true => ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC,
+                false => {
+                    self.delete_offset(group_id, &topic.name, partition_index, step);
+                    ErrorCode::NONE
+                }
+            };
+            OffsetDeleteResponsePartition {
+                partition_index,
+                error_code,
+            }
+        });
+        let partitions = partitions.collect();
+        OffsetDeleteResponseTopic {
+            name: topic.name.clone(),
+            partitions,
+        }
+    }
+
+    fn delete_offset(&mut self, group_id: &str, topic: &str, partition: i32, step: &mut Step<'_>) {
+        let group = self.groups.get(group_id);
+        if group.is_some_and(|group| group.offsets.get(topic, partition).is_some()) {
+            self.emit(store::tombstone(group_id, topic, partition), step);
+        }
+    }
+
+    pub(crate) fn topics_deleted(
+        &mut self,
+        token: Token,
+        topics: Vec<ByteString>,
+        step: &mut Step<'_>,
+    ) {
+        let mut records = Vec::new();
+        for group in self.groups.values() {
+            for (topic, partitions) in group.offsets.iter() {
+                if topics.iter().any(|deleted| **deleted == **topic) {
+                    let partitions = partitions.keys();
+                    records.extend(partitions.map(|&p| store::tombstone(&group.id, topic, p)));
+                }
+            }
+        }
+        for record in records {
+            self.emit(record, step);
+        }
+        step.reply(token, Reply::TopicsDeleted);
+    }
+}

@@ -1,0 +1,87 @@
+//! OffsetFetch.
+
+use kohort_wire::{ErrorCode, Uuid, messages::*};
+
+use super::store::{CommittedOffset, GroupOffsets};
+use crate::coordinator::{Reply, Shard, Token, group::Members, shard::Step};
+
+impl Shard {
+    pub(crate) fn offset_fetch(
+        &mut self,
+        token: Token,
+        request: OffsetFetchRequestGroup,
+        _require_stable: bool,
+        step: &mut Step<'_>,
+    ) {
+        let mut response = OffsetFetchResponseGroup {
+            group_id: request.group_id.clone(),
+            ..OffsetFetchResponseGroup::default()
+        };
+        match self.validate_fetch(&request) {
+            Ok(()) => {
+                let offsets = self
+                    .groups
+                    .get(&*request.group_id)
+                    .map(|group| &group.offsets);
+                response.topics = match &request.topics {
+                    Some(topics) => topics.iter().map(|topic| some(topic, offsets)).collect(),
+                    None => offsets.map(all).unwrap_or_default(),
+                };
+            }
+            Err(error_code) => response.error_code = error_code,
+        }
+        step.reply(token, Reply::OffsetFetch(response));
+    }
+
+    fn validate_fetch(&self, request: &OffsetFetchRequestGroup) -> Result<(), ErrorCode> {
+        let group = self.groups.get(&*request.group_id);
+        match group.map(|group| &group.members) {
+            Some(Members::Consumer(group)) => group.validate_fetch(request),
+            Some(Members::Classic(_)) | None => Ok(()),
+        }
+    }
+}
+
+fn some(
+    topic: &OffsetFetchRequestTopics,
+    offsets: Option<&GroupOffsets>,
+) -> OffsetFetchResponseTopics {
+    let partitions = topic.partition_indexes.iter().map(|&partition| {
+        let committed = offsets.and_then(|offsets| offsets.get(&topic.name, partition));
+        let committed = committed.filter(|committed| {
+            [committed.topic_id, topic.topic_id].contains(&Uuid::ZERO)
+                || committed.topic_id == topic.topic_id
+        });
+        answer(partition, committed)
+    });
+    OffsetFetchResponseTopics {
+        name: topic.name.clone(),
+        topic_id: topic.topic_id,
+        partitions: partitions.collect(),
+    }
+}
+
+fn all(offsets: &GroupOffsets) -> Vec<OffsetFetchResponseTopics> {
+    let topics = offsets
+        .iter()
+        .map(|(topic, partitions)| OffsetFetchResponseTopics {
+            name: (&**topic).into(),
+            partitions: partitions
+                .iter()
+                .map(|(&partition, o)| answer(partition, Some(o)))
+                .collect(),
+            ..OffsetFetchResponseTopics::default()
+        });
+    topics.collect()
+}
+
+/// A partition without an offset gets −1 and no error.
+fn answer(partition: i32, committed: Option<&CommittedOffset>) -> OffsetFetchResponsePartitions {
+    OffsetFetchResponsePartitions {
+        partition_index: partition,
+        committed_offset: committed.map_or(-1, |committed| committed.offset),
+        committed_leader_epoch: committed.map_or(-1, |committed| committed.leader_epoch),
+        metadata: Some(committed.map(|c| (&*c.metadata).into()).unwrap_or_default()),
+        error_code: ErrorCode::NONE,
+    }
+}

@@ -1,0 +1,135 @@
+//! The committed offsets of a group.
+
+use std::collections::{BTreeMap, HashMap};
+
+use kohort_wire::{Uuid, messages::*};
+
+use crate::coordinator::{Id, Millis, Record, Shard};
+
+/// The committed offsets of a group.
+#[derive(Debug, Default)]
+pub(crate) struct GroupOffsets {
+    topics: HashMap<Id, BTreeMap<i32, CommittedOffset>>,
+}
+
+/// A committed offset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CommittedOffset {
+    pub(crate) offset: i64,
+    pub(crate) leader_epoch: i32,
+    pub(crate) metadata: Box<str>,
+    pub(crate) committed_at: Millis,
+    /// When it expires, if its client said so (OffsetCommit before version 5).
+    pub(crate) expires_at: Option<Millis>,
+    /// The topic that was meant, if that is known: one created again under the same name has
+    /// another.
+    pub(crate) topic_id: Uuid,
+}
+
+impl GroupOffsets {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.topics.is_empty()
+    }
+
+    pub(crate) fn get(&self, topic: &str, partition: i32) -> Option<&CommittedOffset> {
+        self.topics.get(topic)?.get(&partition)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Id, &BTreeMap<i32, CommittedOffset>)> + '_ {
+        self.topics.iter()
+    }
+
+    fn set(&mut self, topic: &str, partition: i32, offset: CommittedOffset) {
+        match self.topics.get_mut(topic) {
+            Some(partitions) => {
+                partitions.insert(partition, offset);
+            }
+            None => {
+                self.topics
+                    .insert(topic.into(), BTreeMap::from([(partition, offset)]));
+            }
+        }
+    }
+
+    fn remove(&mut self, topic: &str, partition: i32) {
+        if let Some(partitions) = self.topics.get_mut(topic) {
+            partitions.remove(&partition);
+            if partitions.is_empty() {
+                self.topics.remove(topic);
+            }
+        }
+    }
+
+    /// The records that delete all of them.
+    pub(crate) fn tombstones(&self, group_id: &str) -> Vec<Record> {
+        let partitions = self
+            .topics
+            .iter()
+            .flat_map(|(topic, partitions)| partitions.keys().map(move |&p| (topic, p)));
+        partitions
+            .map(|(topic, partition)| tombstone(group_id, topic, partition))
+            .collect()
+    }
+}
+
+/// The record that deletes an offset.
+pub(super) fn tombstone(group_id: &str, topic: &str, partition: i32) -> Record {
+    Record::OffsetCommit(key(group_id, topic, partition), None)
+}
+
+pub(super) fn key(group_id: &str, topic: &str, partition: i32) -> OffsetCommitKey {
+    OffsetCommitKey {
+        group: group_id.into(),
+        topic: topic.into(),
+        partition,
+    }
+}
+
+impl Shard {
+    pub(crate) fn apply_offset_commit(
+        &mut self,
+        key: &OffsetCommitKey,
+        value: Option<&OffsetCommitValue>,
+    ) {
+        match value {
+            Some(value) => {
+                let offset = CommittedOffset {
+                    offset: value.offset,
+                    leader_epoch: value.leader_epoch,
+                    metadata: (&*value.metadata).into(),
+                    committed_at: value.commit_timestamp,
+                    expires_at: Some(value.expire_timestamp).filter(|&at| at >= 0),
+                    topic_id: value.topic_id,
+                };
+                self.group_or_new(&key.group)
+                    .offsets
+                    .set(&key.topic, key.partition, offset);
+            }
+            None => {
+                if let Some(group) = self.groups.get_mut(&*key.group) {
+                    group.offsets.remove(&key.topic, key.partition);
+                    self.forget_if_nothing_is_left(&key.group);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn apply_legacy_offset_commit(
+        &mut self,
+        key: &LegacyOffsetCommitKey,
+        value: Option<&LegacyOffsetCommitValue>,
+    ) {
+        let key = OffsetCommitKey {
+            group: key.group.clone(),
+            topic: key.topic.clone(),
+            partition: key.partition,
+        };
+        let value = value.map(|value| OffsetCommitValue {
+            offset: value.offset,
+            metadata: value.metadata.clone(),
+            commit_timestamp: value.commit_timestamp,
+            ..OffsetCommitValue::default()
+        });
+        self.apply_offset_commit(&key, value.as_ref());
+    }
+}
