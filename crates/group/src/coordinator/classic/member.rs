@@ -1,7 +1,7 @@
 //! A member of a classic group.
 
 use bytes::Bytes;
-use kohort_wire::messages::{JoinGroupProtocol, JoinGroupRequest, GroupMetadataMember};
+use kohort_wire::messages::{GroupMetadataMember, JoinGroupProtocol, JoinGroupRequest};
 
 use crate::coordinator::{Caller, Id, Token, alarm::Deadline};
 
@@ -87,7 +87,11 @@ impl ClassicMember {
     }
 
     /// The member as it is written, with what it was assigned.
-    pub(crate) fn to_record(&self, protocol: Option<&str>, assignment: Bytes) -> GroupMetadataMember {
+    pub(crate) fn to_record(
+        &self,
+        protocol: Option<&str>,
+        assignment: Bytes,
+    ) -> GroupMetadataMember {
         GroupMetadataMember {
             member_id: (&*self.id).into(),
             group_instance_id: self.instance_id.as_deref().map(Into::into),

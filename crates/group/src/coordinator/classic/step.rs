@@ -4,7 +4,7 @@ use kohort_wire::{ErrorCode, messages::*};
 
 use super::{ClassicGroup, ClassicState};
 use crate::coordinator::{
-    Config, Id, Outbox, Record, Reply, Shard, Token,
+    Config, Id, Record, Reply, Shard, Token,
     alarm::{Alarm, Alarms},
     shard::Step,
 };
