@@ -1,0 +1,240 @@
+//! What can go wrong.
+
+use std::{fmt, io, sync::Arc, time::Duration};
+
+use bytestring::ByteString;
+use kohort_wire::{
+    ApiKey, ErrorCode,
+    codec::{DecodeError, EncodeError},
+};
+
+use crate::TopicPartition;
+
+/// The result of everything that can go wrong here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What an error is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Subject {
+    /// The cluster as a whole.
+    Cluster,
+    /// A broker, by its id; negative while only its bootstrap address is known.
+    Broker(i32),
+    /// A topic.
+    Topic(ByteString),
+    /// A partition.
+    Partition(TopicPartition),
+    /// A group.
+    Group(ByteString),
+    /// A member of a group.
+    Member {
+        /// The group.
+        group: ByteString,
+        /// The member's id, or its instance id.
+        member: ByteString,
+    },
+    /// A configuration resource, a transactional id or the like, by its name.
+    Named(ByteString),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Cluster => f.write_str("the cluster"),
+            Subject::Broker(id) if *id < 0 => f.write_str("the bootstrap server"),
+            Subject::Broker(id) => write!(f, "broker {id}"),
+            Subject::Topic(topic) => write!(f, "topic {topic}"),
+            Subject::Partition(partition) => write!(f, "partition {partition}"),
+            Subject::Group(group) => write!(f, "group {group}"),
+            Subject::Member { group, member } => write!(f, "member {member} of group {group}"),
+            Subject::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+/// What can go wrong. [`is_retriable`](Error::is_retriable) says whether trying again can help.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A broker answered with an error code.
+    #[error("{subject}: {api} was answered with {code}{}", detail(.message))]
+    Kafka {
+        /// What was asked.
+        api: ApiKey,
+        /// What the answer is about.
+        subject: Subject,
+        /// The answer.
+        code: ErrorCode,
+        /// What the broker says about it.
+        message: Option<ByteString>,
+    },
+    /// No connection to a broker came about.
+    #[error("{address} (broker {broker}) cannot be reached: {source}")]
+    Connect {
+        /// The broker's id; negative for a bootstrap server.
+        broker: i32,
+        /// Its address.
+        address: String,
+        /// Why not.
+        source: Arc<io::Error>,
+    },
+    /// The broker refused who we are.
+    #[error("{address} refused the authentication by {mechanism}: {problem}")]
+    Authentication {
+        /// Its address.
+        address: String,
+        /// The SASL mechanism, or `TLS`.
+        mechanism: &'static str,
+        /// What it said.
+        problem: String,
+    },
+    /// A connection ended before the answer came.
+    #[error("the connection to {address} (broker {broker}) ended: {reason}")]
+    Disconnected {
+        /// The broker's id; negative for a bootstrap server.
+        broker: i32,
+        /// Its address.
+        address: String,
+        /// How it ended.
+        reason: String,
+    },
+    /// A broker broke the protocol; the connection to it has been closed.
+    #[error("{address} (broker {broker}) broke the protocol: {problem}")]
+    Protocol {
+        /// The broker's id; negative for a bootstrap server.
+        broker: i32,
+        /// Its address.
+        address: String,
+        /// What was wrong.
+        problem: String,
+    },
+    /// A broker does not know what we need of it.
+    #[error("broker {broker} does not support {api}{}", detail(.reason))]
+    UnsupportedVersion {
+        /// The broker's id; negative for a bootstrap server.
+        broker: i32,
+        /// The API that it lacks, or lacks in a version that both know.
+        api: ApiKey,
+        /// What for.
+        reason: Option<ByteString>,
+    },
+    /// A request cannot be written in the version that the broker knows.
+    #[error("{api} cannot be sent: {source}")]
+    Encode {
+        /// What was to be asked.
+        api: ApiKey,
+        /// Why not.
+        source: EncodeError,
+    },
+    /// It took too long.
+    #[error("{what} took longer than {} ms{}", .after.as_millis(), because(.last))]
+    Timeout {
+        /// What was being done.
+        what: String,
+        /// How long was waited.
+        after: Duration,
+        /// What went wrong last, if anything did.
+        last: Option<Box<Error>>,
+    },
+    /// Records that are not what they should be.
+    #[error("partition {partition}: the records at offset {offset} cannot be read: {problem}")]
+    Records {
+        /// The partition.
+        partition: TopicPartition,
+        /// The offset of the batch.
+        offset: i64,
+        /// What is wrong with them.
+        problem: String,
+    },
+    /// A setting that is unknown, contradictory or out of range.
+    #[error("{setting}: {problem}")]
+    Config {
+        /// Kafka's name of the setting.
+        setting: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Something that is not possible in the state that the client is in.
+    #[error("{0}")]
+    State(String),
+    /// The client has been closed.
+    #[error("the client has been closed")]
+    Closed,
+}
+
+fn detail(message: &Option<ByteString>) -> String {
+    match message {
+        Some(message) if !message.is_empty() => format!(": {message}"),
+        _ => String::new(),
+    }
+}
+
+fn because(last: &Option<Box<Error>>) -> String {
+    last.as_ref()
+        .map_or(String::new(), |error| format!(" ({error})"))
+}
+
+impl Error {
+    /// Whether the same may succeed later, perhaps at another broker.
+    pub fn is_retriable(&self) -> bool {
+        match self {
+            Error::Kafka { code, .. } => code.is_retriable(),
+            Error::Connect { .. } | Error::Disconnected { .. } | Error::Timeout { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// The code with which a broker answered, if this is such an answer, or a time-out after one.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Error::Kafka { code, .. } => Some(*code),
+            Error::Timeout {
+                last: Some(last), ..
+            } => last.code(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn kafka(api: ApiKey, subject: Subject, code: ErrorCode) -> Error {
+        Error::Kafka {
+            api,
+            subject,
+            code,
+            message: None,
+        }
+    }
+
+    pub(crate) fn config(setting: impl Into<String>, problem: impl Into<String>) -> Error {
+        Error::Config {
+            setting: setting.into(),
+            problem: problem.into(),
+        }
+    }
+
+    pub(crate) fn decode(broker: i32, address: &str, api: ApiKey, error: DecodeError) -> Error {
+        Error::Protocol {
+            broker,
+            address: address.to_owned(),
+            problem: format!("its answer to {api} cannot be read: {error}"),
+        }
+    }
+}
+
+/// An error for a code other than `NONE`. The subject and the message are only made if needed.
+pub(crate) fn check(
+    api: ApiKey,
+    code: ErrorCode,
+    message: Option<&ByteString>,
+    subject: impl FnOnce() -> Subject,
+) -> Result<()> {
+    match code {
+        ErrorCode::NONE => Ok(()),
+        code => Err(Error::Kafka {
+            api,
+            subject: subject(),
+            code,
+            message: message.map(|text| ByteString::from(&**text)),
+        }),
+    }
+}

@@ -1,0 +1,132 @@
+//! The connections to the brokers of a cluster.
+
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use tokio::time::{Instant, sleep_until};
+
+use super::{ClientConfig, Connection};
+use crate::{Error, Result};
+
+/// Which of the connections to a broker. Brokers answer the requests of one connection in order, so
+/// what may have to wait for its answer goes over one of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Lane {
+    /// For everything that is answered at once.
+    Main,
+    /// For Fetch, which waits for records.
+    Fetch,
+    /// For a member's heartbeats and commits.
+    Group,
+    /// For JoinGroup and SyncGroup, which wait for the other members.
+    Join,
+}
+
+/// The connections, by broker and lane; each is opened when it is needed.
+#[derive(Debug, Default)]
+pub(super) struct Brokers {
+    slots: Mutex<FxHashMap<(i32, Lane), Arc<Slot>>>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    open: RwLock<Option<Connection>>,
+    opening: tokio::sync::Mutex<Failures>,
+    /// Until when no attempt is made.
+    retry_at: Mutex<Option<Instant>>,
+}
+
+#[derive(Debug, Default)]
+struct Failures(u32);
+
+impl Slot {
+    fn open(&self) -> Option<Connection> {
+        self.open
+            .read()
+            .clone()
+            .filter(|connection| !connection.is_closed())
+    }
+}
+
+impl Brokers {
+    fn slot(&self, broker: i32, lane: Lane) -> Arc<Slot> {
+        self.slots.lock().entry((broker, lane)).or_default().clone()
+    }
+
+    /// The open connection, if there is one.
+    pub(super) fn connected(&self, broker: i32, lane: Lane) -> Option<Connection> {
+        self.slots
+            .lock()
+            .get(&(broker, lane))
+            .and_then(|slot| slot.open())
+    }
+
+    /// When a connection may be attempted, if not now.
+    pub(super) fn backing_off(&self, broker: i32, lane: Lane) -> Option<Instant> {
+        let retry_at = *self.slots.lock().get(&(broker, lane))?.retry_at.lock();
+        retry_at.filter(|retry_at| *retry_at > Instant::now())
+    }
+
+    /// The connection to a broker, opened if need be: no sooner than the back-off after failed
+    /// attempts allows. Whoever comes while one is being opened waits for that one.
+    pub(super) async fn connect(
+        &self,
+        broker: i32,
+        lane: Lane,
+        address: &str,
+        config: &ClientConfig,
+    ) -> Result<Connection> {
+        let slot = self.slot(broker, lane);
+        let usable = |connection: &Connection| connection.address() == address;
+        if let Some(connection) = slot.open().filter(usable) {
+            return Ok(connection);
+        }
+        let mut failures = slot.opening.lock().await;
+        if let Some(connection) = slot.open().filter(usable) {
+            return Ok(connection);
+        }
+        let retry_at = *slot.retry_at.lock();
+        if let Some(retry_at) = retry_at {
+            sleep_until(retry_at).await;
+        }
+        match Connection::open(broker, address, config).await {
+            Ok(connection) => {
+                *failures = Failures(0);
+                *slot.retry_at.lock() = None;
+                *slot.open.write() = Some(connection.clone());
+                Ok(connection)
+            }
+            Err(error) => {
+                failures.0 += 1;
+                let backoff = config.reconnect_backoff.after(failures.0);
+                *slot.retry_at.lock() = Some(Instant::now() + backoff);
+                tracing::debug!(broker, address, %error, "no connection");
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends all connections.
+    pub(super) fn close(&self) {
+        for (_, slot) in self.slots.lock().drain() {
+            if let Some(connection) = slot.open.write().take() {
+                connection.close();
+            }
+        }
+    }
+}
+
+/// The id by which a bootstrap server is known until its own is: −1, −2, …
+pub(super) fn bootstrap_id(index: usize) -> i32 {
+    -1 - index as i32
+}
+
+pub(super) fn unknown_broker(broker: i32) -> Error {
+    Error::Disconnected {
+        broker,
+        address: "unknown".to_owned(),
+        reason: "the cluster has no such broker at present".to_owned(),
+    }
+}

@@ -1,0 +1,543 @@
+//! A cluster: any request to any of its brokers.
+
+use std::{sync::Arc, time::Duration};
+
+use bytestring::ByteString;
+use kohort_wire::{
+    ApiKey, ErrorCode, Request,
+    codec::{Message, Versions},
+    messages::*,
+};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::{sync::watch, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    ClientConfig, Connection, Lane, Metadata, PendingResponse, Retry, TopicMetadata,
+    brokers::{Brokers, bootstrap_id, unknown_broker},
+    metadata::{BrokerMetadata, own},
+    retry::random_u32,
+};
+use crate::{Error, Result, Subject, TopicPartition, error::check};
+
+/// Whom a request is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Destination {
+    /// Any broker.
+    Any,
+    /// The broker with this id.
+    Broker(i32),
+    /// The broker to ask for what concerns the whole cluster.
+    Controller,
+    /// The coordinator of a group.
+    Group(ByteString),
+    /// The coordinator of a transactional id.
+    Transaction(ByteString),
+    /// The leader of a partition.
+    Leader(TopicPartition),
+}
+
+/// Which topics to learn about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Topics {
+    /// All that there are.
+    All,
+    /// These, by name.
+    Named(Vec<ByteString>),
+}
+
+/// A cluster. Cloning it gives another handle of the same connections.
+#[derive(Debug, Clone)]
+pub struct Cluster(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    config: ClientConfig,
+    brokers: Brokers,
+    metadata: watch::Sender<Arc<Metadata>>,
+    refreshed: tokio::sync::Mutex<Refreshed>,
+    coordinators: Mutex<FxHashMap<Destination, i32>>,
+    closed: CancellationToken,
+}
+
+/// When what was last asked for.
+#[derive(Debug, Default)]
+struct Refreshed {
+    all: Option<Instant>,
+    topics: FxHashMap<ByteString, Instant>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.brokers.close();
+    }
+}
+
+impl Cluster {
+    /// A cluster to which nothing has been sent yet.
+    pub fn new(config: ClientConfig) -> Result<Cluster> {
+        config.validate()?;
+        Ok(Cluster(Arc::new(Inner {
+            config,
+            brokers: Brokers::default(),
+            metadata: watch::Sender::new(Arc::default()),
+            refreshed: tokio::sync::Mutex::default(),
+            coordinators: Mutex::default(),
+            closed: CancellationToken::new(),
+        })))
+    }
+
+    /// A cluster whose brokers are known: it has been reached.
+    pub async fn connect(config: ClientConfig) -> Result<Cluster> {
+        let cluster = Cluster::new(config)?;
+        let mut retry = cluster.retry("reaching the cluster");
+        loop {
+            match retry
+                .attempt(cluster.refresh(&Topics::Named(Vec::new())))
+                .await
+            {
+                Ok(_) => return Ok(cluster),
+                Err(error) => retry.failed(error).await?,
+            }
+        }
+    }
+
+    /// How the cluster is reached.
+    pub fn config(&self) -> &ClientConfig {
+        &self.0.config
+    }
+
+    /// Ends all connections; from then on every request fails with [`Error::Closed`].
+    pub fn close(&self) {
+        self.0.closed.cancel();
+        self.0.brokers.close();
+    }
+
+    /// Attempts at `what` under [`ClientConfig::api_timeout`].
+    pub fn retry(&self, what: impl Into<String>) -> Retry {
+        self.retry_for(what, self.0.config.api_timeout)
+    }
+
+    /// Attempts at `what` for as long as `timeout`.
+    pub fn retry_for(&self, what: impl Into<String>, timeout: Duration) -> Retry {
+        Retry::new(what, timeout, self.0.config.retry_backoff)
+    }
+
+    /// Sends a request in the newest version that both sides know, once, and waits for the answer.
+    pub async fn call<R: Request>(&self, to: &Destination, request: &R) -> Result<R::Response> {
+        let connection = self.connection(to, Lane::Main).await?;
+        let version = connection.version::<R>()?;
+        let answer = connection
+            .call(request, version, self.0.config.request_timeout)
+            .await;
+        self.noted(to, answer)
+    }
+
+    /// Sends a request, once, and returns as soon as it is on its way. The answer may be awaited,
+    /// or not.
+    pub async fn send<R: Request>(
+        &self,
+        to: &Destination,
+        request: &R,
+    ) -> Result<PendingResponse<R>> {
+        let connection = self.connection(to, Lane::Main).await?;
+        let version = connection.version::<R>()?;
+        connection
+            .send(request, version, self.0.config.request_timeout)
+            .await
+    }
+
+    /// Asks until there is an answer that `check` lets pass, for as long as
+    /// [`ClientConfig::api_timeout`]. `request` makes the request for the version that the broker
+    /// of the attempt knows.
+    pub async fn ask<R: Request>(
+        &self,
+        to: &Destination,
+        request: impl Fn(i16) -> R,
+        check: impl Fn(&R::Response) -> Result<()>,
+    ) -> Result<R::Response> {
+        self.ask_within(
+            to,
+            Lane::Main,
+            R::VERSIONS,
+            self.0.config.api_timeout,
+            request,
+            check,
+        )
+        .await
+    }
+
+    /// [`ask`](Cluster::ask) with all that can be chosen: the lane, the versions among which to
+    /// choose, and for how long to try.
+    pub async fn ask_within<R: Request>(
+        &self,
+        to: &Destination,
+        lane: Lane,
+        versions: Versions,
+        timeout: Duration,
+        request: impl Fn(i16) -> R,
+        check: impl Fn(&R::Response) -> Result<()>,
+    ) -> Result<R::Response> {
+        let mut retry = self.retry_for(R::API_KEY.name(), timeout);
+        loop {
+            let attempt = async {
+                let connection = self.connection(to, lane).await?;
+                let version = connection.version_of::<R>(versions)?;
+                let request = request(version);
+                connection
+                    .call(&request, version, self.0.config.request_timeout)
+                    .await
+            };
+            let answer = retry.attempt(attempt).await;
+            let answer = answer.and_then(|answer| check(&answer).map(|()| answer));
+            match self.noted(to, answer) {
+                Ok(answer) => return Ok(answer),
+                Err(error) => retry.failed(error).await?,
+            }
+        }
+    }
+
+    fn noted<T>(&self, to: &Destination, answer: Result<T>) -> Result<T> {
+        if let Err(error) = &answer {
+            self.note_error(to, error);
+        }
+        answer
+    }
+
+    /// Forgets what an error shows to be outdated: where a coordinator is, for example.
+    pub fn note_error(&self, to: &Destination, error: &Error) {
+        let moved = match error {
+            Error::Kafka { code, .. } => matches!(
+                *code,
+                ErrorCode::NOT_COORDINATOR | ErrorCode::COORDINATOR_NOT_AVAILABLE
+            ),
+            Error::Connect { .. } | Error::Disconnected { .. } | Error::Timeout { .. } => true,
+            _ => false,
+        };
+        if moved && matches!(to, Destination::Group(_) | Destination::Transaction(_)) {
+            self.0.coordinators.lock().remove(to);
+        }
+    }
+
+    /// A connection to whom it may concern. Asks where that is if it is not known.
+    pub async fn connection(&self, to: &Destination, lane: Lane) -> Result<Connection> {
+        if self.0.closed.is_cancelled() {
+            return Err(Error::Closed);
+        }
+        match to {
+            Destination::Any => self.any(lane).await,
+            Destination::Broker(id) => self.broker(*id, lane).await,
+            Destination::Controller => match self.metadata().controller() {
+                Some(id) if self.metadata().broker(id).is_some() => self.broker(id, lane).await,
+                _ => {
+                    let metadata = self.refresh(&Topics::Named(Vec::new())).await?;
+                    match metadata.controller() {
+                        Some(id) => self.broker(id, lane).await,
+                        None => self.any(lane).await,
+                    }
+                }
+            },
+            Destination::Group(_) | Destination::Transaction(_) => {
+                let id = self.coordinator(to).await?;
+                self.broker(id, lane).await
+            }
+            Destination::Leader(partition) => {
+                let id = match self.metadata().leader(partition) {
+                    Some(id) => id,
+                    None => {
+                        let topics = Topics::Named(vec![partition.topic.clone()]);
+                        self.refresh(&topics)
+                            .await?
+                            .leader(partition)
+                            .ok_or_else(|| {
+                                let subject = Subject::Partition(partition.clone());
+                                Error::kafka(
+                                    ApiKey::Metadata,
+                                    subject,
+                                    ErrorCode::LEADER_NOT_AVAILABLE,
+                                )
+                            })?
+                    }
+                };
+                self.broker(id, lane).await
+            }
+        }
+    }
+
+    async fn broker(&self, id: i32, lane: Lane) -> Result<Connection> {
+        let address = match self.address(id) {
+            Some(address) => address,
+            None => {
+                self.refresh(&Topics::Named(Vec::new())).await?;
+                self.address(id).ok_or_else(|| unknown_broker(id))?
+            }
+        };
+        self.connect_to(id, lane, &address).await
+    }
+
+    fn address(&self, id: i32) -> Option<String> {
+        self.0
+            .metadata
+            .borrow()
+            .broker(id)
+            .map(BrokerMetadata::address)
+    }
+
+    async fn connect_to(&self, id: i32, lane: Lane, address: &str) -> Result<Connection> {
+        tokio::select! {
+            connection = self.0.brokers.connect(id, lane, address, &self.0.config) => connection,
+            () = self.0.closed.cancelled() => Err(Error::Closed),
+        }
+    }
+
+    /// A connection to any broker: one that is there already; else the first of the brokers, and
+    /// then of the bootstrap servers (KIP-899), that can be reached.
+    async fn any(&self, lane: Lane) -> Result<Connection> {
+        let mut candidates = self.candidates();
+        let connected = candidates
+            .iter()
+            .find_map(|(id, _)| self.0.brokers.connected(*id, lane));
+        if let Some(connection) = connected {
+            return Ok(connection);
+        }
+        // Those that have just failed come last, and are waited for.
+        candidates.sort_by_key(|(id, _)| self.0.brokers.backing_off(*id, lane));
+        let mut last = Error::Closed;
+        for (id, address) in candidates {
+            match self.connect_to(id, lane, &address).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// All brokers in random order, then all bootstrap servers in random order.
+    fn candidates(&self) -> Vec<(i32, String)> {
+        let metadata = self.metadata();
+        let mut brokers: Vec<_> = metadata
+            .brokers()
+            .map(|broker| (broker.id, broker.address()))
+            .collect();
+        let mut servers: Vec<_> = (0..)
+            .zip(&self.0.config.bootstrap_servers)
+            .map(|(index, address)| (bootstrap_id(index), address.clone()))
+            .collect();
+        for list in [&mut brokers, &mut servers] {
+            if !list.is_empty() {
+                let first = random_u32() as usize % list.len();
+                list.rotate_left(first);
+            }
+        }
+        brokers.extend(servers);
+        brokers
+    }
+
+    /// What is known of the cluster at present.
+    pub fn metadata(&self) -> Arc<Metadata> {
+        self.0.metadata.borrow().clone()
+    }
+
+    /// Tells of every change of what is known.
+    pub fn watch_metadata(&self) -> watch::Receiver<Arc<Metadata>> {
+        self.0.metadata.subscribe()
+    }
+
+    /// Asks a broker, once, what there is. Topics that do not exist are then not known; see
+    /// [`topic`](Cluster::topic) for one that must exist.
+    ///
+    /// Whoever asks while the same is being asked gets the answer to that.
+    pub async fn refresh(&self, topics: &Topics) -> Result<Arc<Metadata>> {
+        self.refresh_errors(topics)
+            .await
+            .map(|(metadata, _)| metadata)
+    }
+
+    /// [`refresh`](Cluster::refresh), and what was wrong with topics.
+    pub(crate) async fn refresh_errors(
+        &self,
+        topics: &Topics,
+    ) -> Result<(Arc<Metadata>, Vec<(ByteString, ErrorCode)>)> {
+        let asked = Instant::now();
+        let mut refreshed = self.0.refreshed.lock().await;
+        if refreshed.covers(topics, asked) {
+            return Ok((self.metadata(), Vec::new()));
+        }
+        let started = Instant::now();
+        let connection = self.any(Lane::Main).await?;
+        let version = connection.version::<MetadataRequest>()?;
+        let request = metadata_request(topics, version, false);
+        let timeout = self.0.config.request_timeout;
+        let response = connection.call(&request, version, timeout).await?;
+        check(ApiKey::Metadata, response.error_code, None, || {
+            Subject::Cluster
+        })?;
+        let errors = self.update_metadata(&response, *topics == Topics::All);
+        refreshed.note(topics, started);
+        Ok((self.metadata(), errors))
+    }
+
+    fn update_metadata(
+        &self,
+        response: &MetadataResponse,
+        all: bool,
+    ) -> Vec<(ByteString, ErrorCode)> {
+        let mut errors = Vec::new();
+        self.0.metadata.send_modify(|metadata| {
+            errors = Arc::make_mut(metadata).update(response, all);
+        });
+        errors
+    }
+
+    /// A topic. Asks for it until it exists, for as long as [`ClientConfig::api_timeout`], unless
+    /// it is known.
+    pub async fn topic(&self, name: &ByteString) -> Result<Arc<TopicMetadata>> {
+        if let Some(topic) = self.metadata().topic(name) {
+            return Ok(topic.clone());
+        }
+        let mut retry = self.retry(format!("learning about topic {name}"));
+        loop {
+            let topics = Topics::Named(vec![name.clone()]);
+            let error = match retry.attempt(self.refresh_errors(&topics)).await {
+                Ok((metadata, errors)) => match metadata.topic(name) {
+                    Some(topic) => return Ok(topic.clone()),
+                    None => {
+                        let code = errors.iter().find(|(topic, _)| topic == name);
+                        let code = code.map_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |e| e.1);
+                        Error::kafka(ApiKey::Metadata, Subject::Topic(name.clone()), code)
+                    }
+                },
+                Err(error) => error,
+            };
+            retry.failed(error).await?;
+        }
+    }
+
+    /// Takes over the leader of a partition that an answer to Produce or Fetch told of (KIP-951).
+    /// Returns whether it is news.
+    pub fn note_leader(&self, partition: &TopicPartition, leader: i32, epoch: i32) -> bool {
+        self.0.metadata.send_if_modified(|metadata| {
+            Arc::make_mut(metadata).update_leader(partition, leader, epoch)
+        })
+    }
+
+    /// Takes over the address of a broker that such an answer told of.
+    pub fn note_broker(&self, broker: BrokerMetadata) {
+        self.0.metadata.send_if_modified(|metadata| {
+            let news = metadata.broker(broker.id) != Some(&broker);
+            if news {
+                Arc::make_mut(metadata).add_broker(broker);
+            }
+            news
+        });
+    }
+
+    /// The id of the broker that coordinates a group or a transactional id; asked for, once, if it
+    /// is not known.
+    async fn coordinator(&self, to: &Destination) -> Result<i32> {
+        let (key, key_type, subject) = match to {
+            Destination::Group(group) => (group, 0, Subject::Group(group.clone())),
+            Destination::Transaction(id) => (id, 1, Subject::Named(id.clone())),
+            _ => unreachable!("only these have coordinators"),
+        };
+        let known = self.0.coordinators.lock().get(to).copied();
+        if let Some(id) = known {
+            return Ok(id);
+        }
+        let connection = self.any(Lane::Main).await?;
+        let version = connection.version::<FindCoordinatorRequest>()?;
+        let request = match version {
+            ..=3 => FindCoordinatorRequest {
+                key: key.clone(),
+                key_type,
+                ..Default::default()
+            },
+            _ => FindCoordinatorRequest {
+                key_type,
+                coordinator_keys: vec![key.clone()],
+                ..Default::default()
+            },
+        };
+        let timeout = self.0.config.request_timeout;
+        let mut response = connection.call(&request, version, timeout).await?;
+        let found =
+            response
+                .coordinators
+                .pop()
+                .unwrap_or_else(|| FindCoordinatorResponseCoordinator {
+                    node_id: response.node_id,
+                    host: response.host.clone(),
+                    port: response.port,
+                    error_code: response.error_code,
+                    error_message: response.error_message.clone(),
+                    ..Default::default()
+                });
+        check(
+            ApiKey::FindCoordinator,
+            found.error_code,
+            found.error_message.as_ref(),
+            || subject,
+        )?;
+        self.note_broker(BrokerMetadata {
+            id: found.node_id,
+            host: own(&found.host),
+            port: found.port,
+            rack: self
+                .metadata()
+                .broker(found.node_id)
+                .and_then(|broker| broker.rack.clone()),
+        });
+        self.0.coordinators.lock().insert(to.clone(), found.node_id);
+        Ok(found.node_id)
+    }
+}
+
+impl Refreshed {
+    fn covers(&self, topics: &Topics, asked: Instant) -> bool {
+        let since = |started: Option<&Instant>| started.is_some_and(|started| *started >= asked);
+        since(self.all.as_ref())
+            || match topics {
+                Topics::All => false,
+                Topics::Named(names) => {
+                    !names.is_empty() && names.iter().all(|name| since(self.topics.get(name)))
+                }
+            }
+    }
+
+    fn note(&mut self, topics: &Topics, started: Instant) {
+        match topics {
+            Topics::All => {
+                self.all = Some(started);
+                self.topics.clear();
+            }
+            Topics::Named(names) => {
+                for name in names {
+                    self.topics.insert(name.clone(), started);
+                }
+            }
+        }
+    }
+}
+
+fn metadata_request(topics: &Topics, version: i16, create: bool) -> MetadataRequest {
+    debug_assert!(MetadataRequest::VERSIONS.contains(version));
+    let topics = match topics {
+        // Version 0 has no null: there an empty list means all.
+        Topics::All => (version == 0).then(Vec::new),
+        Topics::Named(names) => {
+            let names = names.iter().map(|name| MetadataRequestTopic {
+                name: Some(name.clone()),
+                ..Default::default()
+            });
+            Some(names.collect())
+        }
+    };
+    MetadataRequest {
+        topics,
+        // Old brokers always create.
+        allow_auto_topic_creation: version < 4 || create,
+        ..Default::default()
+    }
+}

@@ -1,0 +1,106 @@
+//! How to reach a cluster.
+
+use std::time::Duration;
+
+use super::{Backoff, Security};
+use crate::{Error, Result};
+
+/// How to reach a cluster. What the fields are called in Kafka's configuration is said with each.
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    /// `bootstrap.servers`: addresses (`host:port`) of some brokers, by which the others are found.
+    pub bootstrap_servers: Vec<String>,
+    /// `client.id`: what the client calls itself in requests. Default `kohort`.
+    pub client_id: String,
+    /// `request.timeout.ms`: how long to wait for an answer before the connection is given up.
+    /// Default 30 s.
+    pub request_timeout: Duration,
+    /// `default.api.timeout.ms`: how long an operation may take with all its retries. Default 60 s.
+    pub api_timeout: Duration,
+    /// `socket.connection.setup.timeout.ms`: how long a connection may take to come about,
+    /// authentication included. Default 10 s.
+    pub connect_timeout: Duration,
+    /// `retry.backoff.ms` and `retry.backoff.max.ms`: 100 ms to 1 s by default.
+    pub retry_backoff: Backoff,
+    /// `reconnect.backoff.ms` and `reconnect.backoff.max.ms`: 50 ms to 1 s by default.
+    pub reconnect_backoff: Backoff,
+    /// `metadata.max.age.ms`: how old metadata may grow. Default 5 min.
+    pub metadata_max_age: Duration,
+    /// The longest answer that is accepted, in bytes. Default 100 MiB.
+    pub response_bytes_max: usize,
+    /// How many requests may be under way on one connection. Default 64.
+    pub requests_in_flight_max: usize,
+    /// `security.protocol` and what goes with it. Default [`Security::Plaintext`].
+    pub security: Security,
+}
+
+impl Default for ClientConfig {
+    fn default() -> ClientConfig {
+        ClientConfig {
+            bootstrap_servers: Vec::new(),
+            client_id: "kohort".to_owned(),
+            request_timeout: Duration::from_secs(30),
+            api_timeout: Duration::from_secs(60),
+            connect_timeout: Duration::from_secs(10),
+            retry_backoff: Backoff {
+                first: Duration::from_millis(100),
+                most: Duration::from_secs(1),
+            },
+            reconnect_backoff: Backoff {
+                first: Duration::from_millis(50),
+                most: Duration::from_secs(1),
+            },
+            metadata_max_age: Duration::from_secs(300),
+            response_bytes_max: 100 << 20,
+            requests_in_flight_max: 64,
+            security: Security::Plaintext,
+        }
+    }
+}
+
+impl ClientConfig {
+    /// The defaults, and these servers (`host:port`, several separated by commas).
+    pub fn new(bootstrap_servers: &str) -> ClientConfig {
+        ClientConfig {
+            bootstrap_servers: split_list(bootstrap_servers),
+            ..ClientConfig::default()
+        }
+    }
+
+    /// An error if a value cannot be meant.
+    pub fn validate(&self) -> Result<()> {
+        if self.bootstrap_servers.is_empty() {
+            return Err(Error::config("bootstrap.servers", "no server is named"));
+        }
+        for server in &self.bootstrap_servers {
+            let port = server.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+            if !matches!(port, Some(Ok(1..))) {
+                let problem = format!("{server:?} is not an address like host:9092");
+                return Err(Error::config("bootstrap.servers", problem));
+            }
+        }
+        if self.requests_in_flight_max == 0 {
+            return Err(Error::config(
+                "max.in.flight.requests.per.connection",
+                "must not be 0",
+            ));
+        }
+        for (setting, backoff) in [
+            ("retry.backoff.ms", self.retry_backoff),
+            ("reconnect.backoff.ms", self.reconnect_backoff),
+        ] {
+            if backoff.first > backoff.most {
+                return Err(Error::config(setting, "is greater than its maximum"));
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn split_list(text: &str) -> Vec<String> {
+    let parts = text
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
+    parts.map(str::to_owned).collect()
+}

@@ -1,0 +1,55 @@
+//! Any request to any broker.
+//!
+//! [`Cluster`] finds brokers, coordinators and leaders, keeps the connections to them and tries
+//! again what can be tried again. The requests are those of [`kohort_wire::messages`]
+//! (re-exported as [`messages`]).
+//!
+//! ```no_run
+//! use kohort::rpc::{ClientConfig, Cluster, Destination, messages::ListGroupsRequest};
+//!
+//! # async fn example() -> kohort::Result<()> {
+//! let cluster = Cluster::connect(ClientConfig::new("localhost:9092")).await?;
+//!
+//! // One request, one answer, from any broker.
+//! let groups = cluster.call(&Destination::Any, &ListGroupsRequest::default()).await?;
+//! for group in groups.groups {
+//!     println!("{} {}", group.group_id, group.group_state);
+//! }
+//!
+//! // Many requests at once: `send` returns when the request is on its way.
+//! let mut answers = Vec::new();
+//! for broker in cluster.metadata().brokers() {
+//!     let to = Destination::Broker(broker.id);
+//!     answers.push(cluster.send(&to, &ListGroupsRequest::default()).await?);
+//! }
+//! for answer in answers {
+//!     println!("{} groups", answer.await?.groups.len());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Cancelling
+//!
+//! Every future may be dropped at any time. A request that was on its way stays on its way; its
+//! answer is read and thrown away, and the connection goes on.
+
+mod brokers;
+mod cluster;
+mod config;
+mod connection;
+mod frames;
+mod metadata;
+mod retry;
+mod transport;
+mod versions;
+
+pub use brokers::Lane;
+pub use cluster::{Cluster, Destination, Topics};
+pub use config::ClientConfig;
+pub use connection::{Connection, PendingResponse};
+pub use kohort_wire::messages;
+pub use metadata::{BrokerMetadata, Metadata, PartitionMetadata, TopicMetadata};
+pub use retry::{Backoff, Retry};
+pub use transport::Security;
+pub use versions::ApiVersions;
