@@ -51,7 +51,7 @@ async fn connected() -> (Connection, Peer) {
             }
             let response = ApiVersionsResponse {
                 error_code: kohort::ErrorCode(error_code),
-                api_keys: vec![ApiVersionsResponseApiVersion {
+                api_keys: vec![ApiVersion {
                     api_key: ApiKey::Heartbeat as i16,
                     min_version: 0,
                     max_version: 100,

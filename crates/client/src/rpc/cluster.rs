@@ -462,18 +462,17 @@ impl Cluster {
         };
         let timeout = self.0.config.request_timeout;
         let mut response = connection.call(&request, version, timeout).await?;
-        let found =
-            response
-                .coordinators
-                .pop()
-                .unwrap_or_else(|| FindCoordinatorResponseCoordinator {
-                    node_id: response.node_id,
-                    host: response.host.clone(),
-                    port: response.port,
-                    error_code: response.error_code,
-                    error_message: response.error_message.clone(),
-                    ..Default::default()
-                });
+        let found = response
+            .coordinators
+            .pop()
+            .unwrap_or_else(|| FoundCoordinator {
+                node_id: response.node_id,
+                host: response.host.clone(),
+                port: response.port,
+                error_code: response.error_code,
+                error_message: response.error_message.clone(),
+                ..Default::default()
+            });
         check(
             ApiKey::FindCoordinator,
             found.error_code,
