@@ -15,7 +15,7 @@ use kohort_wire::{
     },
 };
 
-use super::{CONSUMER_PROTOCOL_TYPE, ClassicMember};
+use super::{CONSUMER_PROTOCOL_TYPE, ClassicMember, pending::Pending};
 use crate::coordinator::{Id, Millis, alarm::Deadline};
 
 /// Where a classic group is.
@@ -53,7 +53,7 @@ pub(crate) struct ClassicGroup {
     members: BTreeMap<Id, ClassicMember>,
     instances: HashMap<Id, Id>,
     /// Ids given out to members that have to come back with them (KIP-394).
-    pub(crate) pending: BTreeMap<Id, Deadline>,
+    pub(crate) pending: Pending,
     /// Members that have not synced in this generation.
     pub(crate) pending_sync: BTreeSet<Id>,
     parked_joins: usize,

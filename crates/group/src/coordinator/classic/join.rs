@@ -18,10 +18,6 @@ use crate::coordinator::{
 /// it cannot heartbeat, and nobody would notice that it has gone (KAFKA-7610).
 const NEW_MEMBER_JOIN_TIMEOUT_MS: i32 = 5 * 60_000;
 
-/// How many ids a group may have given out to members that have not come back with them. Past that
-/// the oldest is forgotten.
-const PENDING_MEMBERS_MAX: usize = 10_000;
-
 /// How many bytes of metadata the members of a group may bring in all. The group has to fit into one
 /// record.
 const GROUP_METADATA_BYTES_MAX: usize = 64 << 20;
@@ -145,7 +141,7 @@ impl ClassicStep<'_, '_> {
         }
         match new_member_id {
             Some(new_member_id) => self.join_unknown(join, new_member_id),
-            None if self.group.pending.contains_key(member_id) => {
+            None if self.group.pending.contains(member_id) => {
                 self.add_member(join, member_id.into());
             }
             None => match self
@@ -206,15 +202,6 @@ impl ClassicStep<'_, '_> {
     /// Has a new member come back with its id (KIP-394), so that one whose answers get lost does not
     /// leave a member behind with each attempt.
     fn give_out_id(&mut self, join: &Join<'_>, member_id: &Id) {
-        let pending = &mut self.group.pending;
-        if pending.len() >= PENDING_MEMBERS_MAX
-            && let Some(oldest) = pending
-                .iter()
-                .min_by_key(|(_, d)| d.at())
-                .map(|(id, _)| id.clone())
-        {
-            pending.remove(&oldest);
-        }
         let mut deadline = Deadline::default();
         let at = self.step.now + i64::from(join.request.session_timeout_ms);
         if let Some(at) = deadline.move_to(at) {

@@ -105,7 +105,7 @@ impl ClassicStep<'_, '_> {
                 let holder = self.group.static_member_id(instance_id);
                 ByteString::from(&**holder.ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?)
             }
-            (member_id, _) if self.group.pending.remove(member_id).is_some() => {
+            (member_id, _) if self.group.pending.remove(member_id) => {
                 return Ok(format!("member {member_id} left before it joined"));
             }
             (member_id, instance_id) => {

@@ -18,6 +18,7 @@ mod heartbeat;
 mod join;
 mod leave;
 mod member;
+mod pending;
 mod rebalance;
 mod step;
 mod sync;

@@ -211,7 +211,7 @@ impl ClassicStep<'_, '_> {
 
     fn on_member_alarm(&mut self, member_id: &Id) {
         let now = self.step.now;
-        let deadline = match self.group.pending.get_mut(member_id) {
+        let deadline = match self.group.pending.deadline_mut(member_id) {
             Some(deadline) => Some(deadline),
             None => self
                 .group
@@ -232,7 +232,7 @@ impl ClassicStep<'_, '_> {
             }
             Some(Fired::Stale) | None => return,
         }
-        if self.group.pending.remove(member_id).is_some() {
+        if self.group.pending.remove(member_id) {
             self.event(format!(
                 "member {member_id} did not come back with the id it was given"
             ));
