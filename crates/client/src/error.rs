@@ -13,6 +13,9 @@ use crate::TopicPartition;
 /// The result of everything that can go wrong here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// A result for each of several things.
+pub type Each<K, V> = Vec<(K, Result<V>)>;
+
 /// What an error is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

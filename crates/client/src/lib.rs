@@ -1,12 +1,21 @@
 //! A Kafka client in pure Rust.
 //!
+//! - [`Admin`] looks after topics, configurations and groups.
 //! - [`rpc`]: any request to any broker.
 
+pub mod admin;
+mod by_leader;
+mod committed;
 mod error;
+mod list_offsets;
 pub mod rpc;
 mod topic_partition;
 
+pub use admin::Admin;
 pub use bytestring::ByteString;
-pub use error::{Error, Result, Subject};
+pub use committed::CommittedOffset;
+pub use error::{Each, Error, Result, Subject};
 pub use kohort_wire::{ApiKey, ErrorCode, Uuid};
+pub use list_offsets::{IsolationLevel, ListedOffset, OffsetSpec};
+pub use rpc::ClientConfig;
 pub use topic_partition::TopicPartition;

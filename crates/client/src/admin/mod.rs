@@ -1,0 +1,77 @@
+//! Looking after topics, configurations and groups.
+//!
+//! ```no_run
+//! use kohort::{Admin, ClientConfig, OffsetSpec, TopicPartition, admin::NewTopic};
+//!
+//! # async fn example() -> kohort::Result<()> {
+//! let admin = Admin::connect(ClientConfig::new("localhost:9092")).await?;
+//!
+//! let topic = NewTopic::new("orders", 6).replication_factor(1).config("retention.ms", "60000");
+//! admin.create_topic(&topic).await?;
+//!
+//! for group in admin.list_groups(&Default::default()).await? {
+//!     println!("{} {} {}", group.group_id, group.group_type, group.state);
+//! }
+//! let ends = [(TopicPartition::new("orders", 0), OffsetSpec::Latest)];
+//! for (partition, end) in admin.list_offsets(&ends, Default::default()).await {
+//!     println!("{partition} ends at {:?}", end?.offset);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What concerns several things at once answers for each of them ([`Each`](crate::Each)).
+//! Everything is tried again while that can help, for as long as
+//! [`ClientConfig::api_timeout`].
+
+mod cluster;
+mod configs;
+mod describe_groups;
+mod group_offsets;
+mod groups;
+mod partitions;
+mod topics;
+
+pub use cluster::{BrokerDescription, ClusterDescription};
+pub use configs::{ConfigEntry, ConfigOperation, ConfigResource, ConfigResourceType, ConfigSource};
+pub use describe_groups::{GroupDescription, MemberDescription, MemberProtocol};
+pub use groups::{GroupFilter, GroupListing, GroupState, GroupType, MemberToRemove};
+pub use topics::{CreatedTopic, NewTopic};
+
+use crate::{
+    ClientConfig, Result,
+    rpc::{Cluster, Destination},
+};
+
+/// Looks after topics, configurations and groups. Cloning it gives another handle of the same
+/// connections.
+#[derive(Debug, Clone)]
+pub struct Admin {
+    cluster: Cluster,
+}
+
+impl Admin {
+    /// For the cluster at `config`, which is reached first.
+    pub async fn connect(config: ClientConfig) -> Result<Admin> {
+        Ok(Admin::new(Cluster::connect(config).await?))
+    }
+
+    /// For `cluster`, whose connections are shared.
+    pub fn new(cluster: Cluster) -> Admin {
+        Admin { cluster }
+    }
+
+    /// The cluster, for requests that are not offered here.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    fn timeout_ms(&self) -> i32 {
+        let timeout = self.cluster.config().request_timeout.as_millis();
+        i32::try_from(timeout).unwrap_or(i32::MAX)
+    }
+}
+
+fn group(group_id: &str) -> Destination {
+    Destination::Group(group_id.into())
+}

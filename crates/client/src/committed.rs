@@ -1,0 +1,233 @@
+//! The offsets that a group has committed: reading them and the form of commits.
+
+use std::time::Duration;
+
+use bytestring::ByteString;
+use kohort_wire::{ApiKey, codec::Versions, messages::*};
+
+use crate::{
+    Each, Result, Subject, TopicPartition,
+    by_leader::by_topic,
+    error::check,
+    rpc::{Cluster, Destination, Lane},
+};
+
+/// How far a group has come in a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommittedOffset {
+    /// The offset of the next record to be read.
+    pub offset: i64,
+    /// The epoch of the leader that wrote the last record that was read, if known: by it a
+    /// truncated log is recognised.
+    pub leader_epoch: Option<i32>,
+    /// What the committing application wanted to remember; often empty.
+    pub metadata: ByteString,
+}
+
+impl CommittedOffset {
+    /// An offset without anything further.
+    pub fn new(offset: i64) -> CommittedOffset {
+        CommittedOffset {
+            offset,
+            leader_epoch: None,
+            metadata: ByteString::new(),
+        }
+    }
+}
+
+impl From<i64> for CommittedOffset {
+    fn from(offset: i64) -> CommittedOffset {
+        CommittedOffset::new(offset)
+    }
+}
+
+/// Who commits or asks.
+#[derive(Debug, Clone)]
+pub(crate) struct Committer {
+    pub(crate) member_id: ByteString,
+    pub(crate) instance_id: Option<ByteString>,
+    /// The generation, or in the consumer protocol the member epoch.
+    pub(crate) epoch: i32,
+    /// Whether the member speaks the consumer protocol.
+    pub(crate) consumer_protocol: bool,
+}
+
+/// What `group_id` has committed for `partitions`, or for all. `member` is who asks, in the
+/// consumer protocol. With `stable`, offsets of open transactions are waited for.
+pub(crate) async fn committed_offsets(
+    cluster: &Cluster,
+    group_id: &str,
+    member: Option<&Committer>,
+    partitions: Option<&[TopicPartition]>,
+    stable: bool,
+    timeout: Duration,
+) -> Result<Each<TopicPartition, Option<CommittedOffset>>> {
+    let topics = partitions.map(|partitions| {
+        by_topic(partitions.iter().map(|partition| (partition.clone(), ())))
+            .into_iter()
+            .map(|(name, partitions)| {
+                let indexes: Vec<_> = partitions.into_iter().map(|(index, ())| index).collect();
+                (name, indexes)
+            })
+            .collect::<Vec<_>>()
+    });
+    let to = Destination::Group(group_id.into());
+    let request = |version| request(group_id, member, topics.as_deref(), stable, version);
+    // Version 10 names topics by id; that brings nothing here. All partitions can be asked for
+    // since version 2.
+    let versions = Versions::new(if partitions.is_some() { 1 } else { 2 }, 9);
+    let lane = Lane::Group;
+    let ask = cluster.ask_within(&to, lane, versions, timeout, request, |response| {
+        retried(group_id, response)
+    });
+    Ok(results(ask.await?))
+}
+
+fn request(
+    group_id: &str,
+    member: Option<&Committer>,
+    topics: Option<&[(ByteString, Vec<i32>)]>,
+    stable: bool,
+    version: i16,
+) -> OffsetFetchRequest {
+    let topics = topics.map(<[_]>::iter);
+    if version <= 7 {
+        let topics = topics.map(|topics| {
+            topics
+                .map(|(name, indexes)| OffsetFetchRequestTopic {
+                    name: name.clone(),
+                    partition_indexes: indexes.clone(),
+                })
+                .collect()
+        });
+        return OffsetFetchRequest {
+            group_id: group_id.into(),
+            topics,
+            require_stable: stable && version == 7,
+            ..Default::default()
+        };
+    }
+    let topics = topics.map(|topics| {
+        topics
+            .map(|(name, indexes)| OffsetFetchRequestTopics {
+                name: name.clone(),
+                partition_indexes: indexes.clone(),
+                ..Default::default()
+            })
+            .collect()
+    });
+    let member = member.filter(|member| member.consumer_protocol);
+    OffsetFetchRequest {
+        groups: vec![OffsetFetchRequestGroup {
+            group_id: group_id.into(),
+            member_id: member.map(|member| member.member_id.clone()),
+            member_epoch: member.map_or(-1, |member| member.epoch),
+            topics,
+        }],
+        require_stable: stable,
+        ..Default::default()
+    }
+}
+
+/// Errors of the whole request, and those of partitions that go away by themselves.
+fn retried(group_id: &str, response: &OffsetFetchResponse) -> Result<()> {
+    let subject = || Subject::Group(group_id.into());
+    check(ApiKey::OffsetFetch, response.error_code, None, subject)?;
+    let groups = &response.groups;
+    for group in groups {
+        check(ApiKey::OffsetFetch, group.error_code, None, subject)?;
+    }
+    let old = response.topics.iter().flat_map(|topic| &topic.partitions);
+    let new = groups
+        .iter()
+        .flat_map(|group| &group.topics)
+        .flat_map(|topic| &topic.partitions);
+    let mut codes = old.map(|p| p.error_code).chain(new.map(|p| p.error_code));
+    let unstable = kohort_wire::ErrorCode::UNSTABLE_OFFSET_COMMIT;
+    match codes.find(|code| *code == unstable) {
+        Some(code) => check(ApiKey::OffsetFetch, code, None, subject),
+        None => Ok(()),
+    }
+}
+
+fn results(response: OffsetFetchResponse) -> Each<TopicPartition, Option<CommittedOffset>> {
+    let mut results = Vec::new();
+    for topic in response.topics {
+        for p in topic.partitions {
+            let name = TopicPartition::new(&*topic.name, p.partition_index);
+            let answer = (p.committed_offset, p.committed_leader_epoch, p.metadata);
+            results.push(result(name, p.error_code, answer));
+        }
+    }
+    for topic in response.groups.into_iter().flat_map(|group| group.topics) {
+        for p in topic.partitions {
+            let name = TopicPartition::new(&*topic.name, p.partition_index);
+            let answer = (p.committed_offset, p.committed_leader_epoch, p.metadata);
+            results.push(result(name, p.error_code, answer));
+        }
+    }
+    results
+}
+
+fn result(
+    partition: TopicPartition,
+    code: kohort_wire::ErrorCode,
+    (offset, epoch, metadata): (i64, i32, Option<ByteString>),
+) -> (TopicPartition, Result<Option<CommittedOffset>>) {
+    let subject = || Subject::Partition(partition.clone());
+    let result = check(ApiKey::OffsetFetch, code, None, subject).map(|()| {
+        (offset >= 0).then(|| CommittedOffset {
+            offset,
+            leader_epoch: (epoch >= 0).then_some(epoch),
+            metadata: metadata
+                .as_deref()
+                .map_or_else(ByteString::new, ByteString::from),
+        })
+    });
+    (partition, result)
+}
+
+pub(crate) fn commit_request(
+    group_id: &str,
+    committer: Option<&Committer>,
+    offsets: &[(TopicPartition, CommittedOffset)],
+) -> OffsetCommitRequest {
+    let topics = by_topic(offsets.iter().cloned())
+        .into_iter()
+        .map(|(name, partitions)| {
+            let partitions = partitions.into_iter().map(|(partition_index, committed)| {
+                OffsetCommitRequestPartition {
+                    partition_index,
+                    committed_offset: committed.offset,
+                    committed_leader_epoch: committed.leader_epoch.unwrap_or(-1),
+                    committed_metadata: Some(committed.metadata),
+                }
+            });
+            OffsetCommitRequestTopic {
+                name,
+                partitions: partitions.collect(),
+                ..Default::default()
+            }
+        });
+    OffsetCommitRequest {
+        group_id: group_id.into(),
+        generation_id_or_member_epoch: committer.map_or(-1, |member| member.epoch),
+        member_id: committer.map_or_else(ByteString::new, |member| member.member_id.clone()),
+        group_instance_id: committer.and_then(|member| member.instance_id.clone()),
+        topics: topics.collect(),
+        ..Default::default()
+    }
+}
+
+pub(crate) fn commit_response(response: OffsetCommitResponse) -> Each<TopicPartition, ()> {
+    let mut results = Vec::new();
+    for topic in response.topics {
+        for partition in topic.partitions {
+            let name = TopicPartition::new(&*topic.name, partition.partition_index);
+            let subject = || Subject::Partition(name.clone());
+            let result = check(ApiKey::OffsetCommit, partition.error_code, None, subject);
+            results.push((name, result));
+        }
+    }
+    results
+}

@@ -1,0 +1,31 @@
+//! A broker for tests: the one at `KOHORT_TEST_SERVERS`.
+#![allow(dead_code)]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kohort::{Admin, ClientConfig, admin::NewTopic};
+
+/// Where the broker is; `None` if there is none to test against.
+pub async fn servers() -> Option<String> {
+    std::env::var("KOHORT_TEST_SERVERS").ok()
+}
+
+/// A name that no other test uses, in this run or another.
+pub fn unique(prefix: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let millis = now.unwrap().as_millis() % 1_000_000_000;
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{prefix}-{millis}-{}-{next}", std::process::id())
+}
+
+/// An admin and a new topic.
+pub async fn with_topic(servers: &str, partitions: i32) -> (Admin, String) {
+    let admin = Admin::connect(ClientConfig::new(servers)).await.unwrap();
+    let topic = unique("topic");
+    let new = NewTopic::new(topic.as_str(), partitions);
+    admin.create_topic(&new).await.unwrap();
+    // Brokers learn of it a little later.
+    admin.cluster().topic(&topic.as_str().into()).await.unwrap();
+    (admin, topic)
+}
