@@ -47,7 +47,9 @@ impl Admin {
         let to = Destination::Any;
         let response = match self.cluster.ask(&to, |_| request.clone(), checked).await {
             Ok(response) => response,
-            Err(crate::Error::UnsupportedVersion { .. }) => return self.from_metadata().await,
+            Err(crate::Error::UnsupportedVersion { .. }) => {
+                return self.describe_from_metadata().await;
+            }
             Err(error) => return Err(error),
         };
         let mut brokers: Vec<_> = response
@@ -72,7 +74,7 @@ impl Admin {
     }
 
     /// From brokers before DescribeCluster (Kafka 2.8).
-    async fn from_metadata(&self) -> Result<ClusterDescription> {
+    async fn describe_from_metadata(&self) -> Result<ClusterDescription> {
         let metadata = self.cluster.refresh(&Topics::Named(Vec::new())).await?;
         let mut brokers: Vec<_> = metadata
             .brokers()
