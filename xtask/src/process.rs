@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
@@ -15,7 +16,9 @@ use crate::interrupt;
 use crate::wait::wait_for;
 
 /// Lines of a log that a failure shows.
-const TAIL_LINES: usize = 25;
+const TAIL_LINES: usize = 12;
+/// Characters of each of them.
+const TAIL_WIDTH: usize = 240;
 
 /// A child in a process group of its own, whose output goes to a file. Dropping
 /// it kills the group and waits for the child: by return, by `?` or by panic.
@@ -37,7 +40,8 @@ impl Process {
     }
 
     /// Starts `command` and gives each line of its standard output to `on_line`,
-    /// on a thread of its own, after writing it to `<logs>/<name>.out`. Standard
+    /// on a thread of its own, after writing it to `<logs>/<name>.out` with the
+    /// seconds since `began`. Standard
     /// error goes to `<logs>/<name>.log`. The last call is with `None`, when the
     /// output has ended.
     pub(crate) fn start_with_lines(
@@ -56,7 +60,7 @@ impl Process {
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines() {
                 let Ok(line) = line else { break };
-                let _ = writeln!(copy, "{line}");
+                let _ = writeln!(copy, "{:8.3} {line}", began().elapsed().as_secs_f64());
                 on_line(Some(&line));
             }
             on_line(None);
@@ -168,6 +172,12 @@ impl Drop for Process {
     }
 }
 
+/// The moment from which times in logs count.
+pub(crate) fn began() -> Instant {
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    *BEGAN.get_or_init(Instant::now)
+}
+
 /// The last lines of a log, and its path.
 pub(crate) fn tail(log: &Path) -> String {
     let text = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
@@ -175,7 +185,7 @@ pub(crate) fn tail(log: &Path) -> String {
     let mut shown = String::new();
     for line in &lines[lines.len().saturating_sub(TAIL_LINES)..] {
         shown.push_str("\n    | ");
-        shown.push_str(line);
+        shown.extend(line.chars().take(TAIL_WIDTH));
     }
     format!("{shown}\n    log: {}", log.display())
 }

@@ -14,8 +14,8 @@ pub(crate) struct Source {
     pub(crate) toolchain: Toolchain,
     /// The group protocols that the library offers.
     pub(crate) protocols: &'static [Protocol],
-    /// Whether it takes part in the suite of static members.
-    pub(crate) static_members: bool,
+    /// The protocols with which it takes part in the suite of static members.
+    pub(crate) static_members: &'static [Protocol],
     /// Installs the agent, and gives the command that runs it.
     pub(crate) install: fn(&Workspace) -> Result<Vec<OsString>, Failure>,
 }
@@ -29,21 +29,21 @@ pub(crate) const ALL: &[Source] = &[
         name: "confluent-kafka",
         toolchain: Toolchain::Python,
         protocols: BOTH,
-        static_members: true,
+        static_members: BOTH,
         install: |workspace| python::agent(workspace, "confluent_agent.py"),
     },
     Source {
         name: "kafka-python",
         toolchain: Toolchain::Python,
         protocols: CLASSIC,
-        static_members: false,
+        static_members: CLASSIC,
         install: |workspace| python::agent(workspace, "kafka_python_agent.py"),
     },
     Source {
         name: "aiokafka",
         toolchain: Toolchain::Python,
         protocols: CLASSIC,
-        static_members: false,
+        static_members: CLASSIC,
         install: |workspace| python::agent(workspace, "aiokafka_agent.py"),
     },
     FRANZ_GO,
@@ -51,14 +51,14 @@ pub(crate) const ALL: &[Source] = &[
         name: "platformatic",
         toolchain: Toolchain::Node,
         protocols: BOTH,
-        static_members: false,
+        static_members: &[],
         install: |workspace| node::agent(workspace, "platformatic_agent.mjs"),
     },
     Source {
         name: "kafkajs",
         toolchain: Toolchain::Node,
         protocols: CLASSIC,
-        static_members: false,
+        static_members: &[],
         install: |workspace| node::agent(workspace, "kafkajs_agent.mjs"),
     },
 ];
@@ -70,6 +70,7 @@ const FRANZ_GO: Source = Source {
     name: "franz-go",
     toolchain: Toolchain::Go,
     protocols: BOTH,
-    static_members: true,
+    // With the consumer protocol its goodbye lacks the instance id, and is refused.
+    static_members: CLASSIC,
     install: go::agent,
 };

@@ -25,6 +25,8 @@ pub(super) fn format(run: &Run, port: u16, folder: &Path) -> Result<(), Failure>
          controller.listener.names=CONTROLLER\n\
          inter.broker.listener.name=PLAINTEXT\n\
          log.dirs={folder}/logs\n\
+         broker.session.timeout.ms=1000\n\
+         broker.heartbeat.interval.ms=200\n\
          offsets.topic.replication.factor=1\n\
          transaction.state.log.replication.factor=1\n\
          transaction.state.log.min.isr=1\n\
@@ -60,7 +62,11 @@ fn java(run: &Run, class: &str, heap: &str) -> Result<Command, Failure> {
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
         ])
-        .args(["-Xshare:auto", "-cp"])
+        .args([
+            "-Xshare:auto",
+            "-Dorg.slf4j.simpleLogger.showDateTime=true",
+            "-cp",
+        ])
         .arg(format!("{}/*", jars.display()))
         .arg(class);
     Ok(command)

@@ -229,6 +229,9 @@ impl Cast {
                 member
                     .owned
                     .retain(|partition| !partitions.contains(partition));
+                for partition in partitions {
+                    self.ledger.gone(number, partition);
+                }
             }
             Event::Records { records } => {
                 let name = member.process.name();

@@ -30,6 +30,7 @@ fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
     for compression in &agent.compressions {
         stage.produce(agent, compression, EACH_COMPRESSION)?;
     }
+    stage.note("three members start")?;
     let mut members = Vec::new();
     for _ in 0..3 {
         members.push(stage.join(agent)?);
@@ -37,39 +38,45 @@ fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
     stage.until_shared_by(&members)?;
     stage.until_delivered()?;
 
+    stage.note("a fourth joins")?;
     stage.produce_during(agent, DURING, |stage| {
         members.push(stage.join(agent)?);
         stage.until_shared_by(&members)
     })?;
     stage.until_delivered()?;
 
+    stage.note("one is killed")?;
     stage.produce_during(agent, DURING, |stage| {
         stage.cast.kill(members.remove(1))?;
         stage.until_shared_by(&members)
     })?;
     stage.until_delivered()?;
 
+    stage.note("the broker is restarted")?;
     stage.cast.commits_may_fail = true;
     stage.produce_during(agent, DURING, |stage| {
         stage.broker.stop()?;
         stage.broker.start_again()
     })?;
     stage.until_delivered()?;
+    stage.note("the broker is killed")?;
     stage.produce_during(agent, DURING, |stage| {
         stage.broker.kill();
         stage.broker.start_again()
     })?;
     stage.until_delivered()?;
+    stage.note("everybody settles")?;
     stage.until_shared_by(&members)?;
     stage.until_settled(members.len())?;
     stage.cast.commits_may_fail = false;
 
-    // One leaves and the others take over; all leave and a new one resumes.
+    stage.note("one leaves")?;
     stage.cast.close(members.remove(0))?;
     stage.until_shared_by(&members)?;
     stage.produce(agent, "none", AFTER)?;
     stage.until_delivered()?;
     stage.until_settled(members.len())?;
+    stage.note("all leave, and one comes back")?;
     for member in members {
         stage.cast.close(member)?;
     }
@@ -80,6 +87,7 @@ fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
     stage.until_settled(1)?;
     stage.cast.close(last)?;
 
+    stage.note("the end")?;
     let verdict = stage.judge()?;
     Ok(Passed {
         note: format!("{}; {verdict}", agent.compressions.join(" ")),

@@ -24,6 +24,9 @@ enum Ending {
 struct Delivery {
     member: usize,
     ending: Ending,
+    /// The member has lost the partition or was given the record again since: a later commit
+    /// is about a later delivery.
+    over: bool,
 }
 
 /// All deliveries of one scenario.
@@ -67,14 +70,18 @@ impl fmt::Display for Verdict {
 impl Ledger {
     pub(super) fn delivered(&mut self, member: usize, records: &[(i32, i64, u64)]) {
         for &(partition, offset, value) in records {
-            let delivery = Delivery {
+            let deliveries = self.deliveries.entry((partition, offset)).or_default();
+            for former in deliveries
+                .iter_mut()
+                .filter(|former| former.member == member)
+            {
+                former.over = true;
+            }
+            deliveries.push(Delivery {
                 member,
                 ending: Ending::Open,
-            };
-            self.deliveries
-                .entry((partition, offset))
-                .or_default()
-                .push(delivery);
+                over: false,
+            });
             let places = self.places.entry(value).or_default();
             if !places.contains(&(partition, offset)) {
                 places.push((partition, offset));
@@ -92,6 +99,19 @@ impl Ledger {
         self.settle(member, partition, next, Ending::CommitFailed);
     }
 
+    /// A member no longer owns a partition.
+    pub(super) fn gone(&mut self, member: usize, partition: i32) {
+        let all = (partition, i64::MIN)..=(partition, i64::MAX);
+        for (_, deliveries) in self.deliveries.range_mut(all) {
+            for delivery in deliveries
+                .iter_mut()
+                .filter(|delivery| delivery.member == member)
+            {
+                delivery.over = true;
+            }
+        }
+    }
+
     pub(super) fn killed(&mut self, member: usize) {
         self.killed.push(member);
     }
@@ -103,7 +123,7 @@ impl Ledger {
                 .iter_mut()
                 .filter(|delivery| delivery.member == member)
             {
-                if delivery.ending != Ending::Committed {
+                if delivery.ending != Ending::Committed && !delivery.over {
                     delivery.ending = ending;
                 }
             }
@@ -222,6 +242,16 @@ mod tests {
         ledger.commit_failed(0, 0, 6);
         ledger.committed(0, 0, 6);
         assert_eq!(ledger.judge(1, true).unwrap().again_after_restart, 0);
+    }
+
+    #[test]
+    fn a_commit_says_nothing_about_deliveries_before_the_partition_was_lost() {
+        let mut ledger = ledger_of_one_record(&[0]);
+        ledger.commit_failed(0, 0, 6);
+        ledger.gone(0, 0);
+        ledger.delivered(0, &[(0, 5, 0)]);
+        ledger.committed(0, 0, 6);
+        assert_eq!(ledger.judge(1, true).unwrap().again_after_restart, 1);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::report::Passed;
 use crate::run::Run;
 
-/// Records that each library produces.
-const EACH: u64 = 200;
+/// Records that each library produces with each compression that all of them have.
+const EACH: u64 = 50;
 /// Records while something happens.
 const DURING: u64 = 600;
 
@@ -31,11 +31,18 @@ fn play(
     last: &Agent,
     assignor: Option<&str>,
 ) -> Result<Passed, Failure> {
+    let common = first.compressions.iter().filter(|&compression| {
+        agents
+            .iter()
+            .all(|agent| agent.compressions.contains(compression))
+    });
+    let common: Vec<&String> = common.collect();
     let mut members = Vec::new();
     for agent in agents {
         // Every library reads what every other has compressed.
-        let compression = agent.compressions.last().map_or("none", String::as_str);
-        stage.produce(agent, compression, EACH)?;
+        for compression in &common {
+            stage.produce(agent, compression, EACH)?;
+        }
         members.push(stage.join_as(agent, None, assignor)?);
     }
     stage.until_shared_by(&members)?;

@@ -1,5 +1,7 @@
 //! What every scenario has: a fresh broker, a topic, a group, producers.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::time::Duration;
 
 use super::cast::{Cast, Joining};
@@ -7,6 +9,7 @@ use super::ledger::Verdict;
 use crate::agent::{Agent, Event, Protocol, catalog};
 use crate::broker::Broker;
 use crate::failure::Failure;
+use crate::process::began;
 use crate::run::Run;
 use crate::wait::wait_for;
 
@@ -28,7 +31,7 @@ pub(super) struct Stage<'a> {
     pub(super) broker: Broker,
     pub(super) cast: Cast,
     address: String,
-    protocol: Protocol,
+    pub(super) protocol: Protocol,
     administrator: Agent,
     /// Values below this have been produced.
     pub(super) produced: u64,
@@ -109,6 +112,14 @@ impl<'a> Stage<'a> {
             })?;
         event(self)?;
         producing.finish()
+    }
+
+    /// Writes what happens next into `timeline.log`, beside the logs of the processes.
+    pub(super) fn note(&self, what: &str) -> Result<(), Failure> {
+        let path = self.run.logs().join("timeline.log");
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        writeln!(file, "{:8.3} {what}", began().elapsed().as_secs_f64())?;
+        Ok(())
     }
 
     fn next_values(&mut self, agent: &Agent, count: u64) -> std::ops::Range<u64> {

@@ -30,14 +30,19 @@ fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
     stage.until_delivered()?;
     stage.until_settled(members.len())?;
 
-    // Killed within its session timeout, it comes back to what it had.
-    let killed = members.remove(2);
-    let owned = stage.cast.member(killed).owned.clone();
+    // It comes back, within its session timeout, to what it had.
+    let restarted = members.remove(2);
+    let owned = stage.cast.member(restarted).owned.clone();
     let changes: Vec<usize> = members
         .iter()
         .map(|&number| stage.cast.member(number).changes)
         .collect();
-    stage.cast.kill(killed)?;
+    match stage.protocol {
+        // A new member takes the id of one that has vanished.
+        Protocol::Classic => stage.cast.kill(restarted)?,
+        // Only a member that has said goodbye for a while frees its id (KIP-848).
+        Protocol::Consumer => stage.cast.close(restarted)?,
+    }
     let again = stage.join_as(agent, Some(INSTANCES[2]), None)?;
     members.push(again);
     stage.until_shared_by(&members)?;
