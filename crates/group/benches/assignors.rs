@@ -3,6 +3,8 @@
 //! Members × partitions a member × topics; homogeneous, or in five groups that share no topic; from
 //! nothing, or when one more member joins. What is measured is one computation of all targets.
 
+use std::time::Duration;
+
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use kohort_group::{
     TopicIds, TopicPartitions,
@@ -88,7 +90,10 @@ fn assignors(c: &mut Criterion) {
                 let kind = if from_nothing { "full" } else { "incremental" };
                 let name = format!("{}/{subscriptions:?}/{kind}", assignor.name());
                 let mut bench = c.benchmark_group(name.to_lowercase());
-                bench.sample_size(20);
+                bench
+                    .sample_size(10)
+                    .warm_up_time(Duration::from_millis(300))
+                    .measurement_time(Duration::from_secs(1));
                 for (members, ratio, topics) in GRID {
                     let mut group = Group::new(members, ratio, topics, subscriptions);
                     if !from_nothing {

@@ -5,10 +5,7 @@ use super::{
     subscriptions::{Subscriptions, Topic},
     target_of,
 };
-use crate::{
-    TopicPartitions,
-    topic_partitions::{Run, append},
-};
+use crate::{TopicPartitions, topic_partitions::Run};
 
 /// What is left of a topic while its subscribers are served in order.
 struct Rest {
@@ -84,7 +81,7 @@ pub(super) fn assign(
                 &subscriptions.topics[topic as usize],
             );
             if rest.next < topic.partition_count {
-                append(&mut runs, rest.take(topic));
+                runs.push(rest.take(topic));
             }
             rest.next < topic.partition_count
         });
