@@ -1,8 +1,10 @@
 //! How the partitions of a group's topics are shared out among its members.
 //!
 //! [`Assignor`] is the coordinator's side (KIP-848): it works with topic ids and the members'
-//! current targets.
+//! current targets. [`classic`] is the client's side of the classic protocol, where the group's
+//! leader assigns: topics by name, and an application may bring its own assignor.
 
+pub mod classic;
 mod range;
 mod subscriptions;
 mod uniform;

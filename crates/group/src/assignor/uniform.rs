@@ -2,7 +2,7 @@
 
 mod even;
 mod free;
-mod overlapping;
+pub(super) mod overlapping;
 
 use super::{
     Member,
@@ -34,7 +34,7 @@ pub(super) fn assign(
 
 /// The classes, put together where they share topics. Nothing can move between parts, so each is a
 /// problem of its own; one that has a single class is the easy problem.
-fn parts(subscriptions: &Subscriptions) -> Vec<Vec<usize>> {
+pub(super) fn parts(subscriptions: &Subscriptions) -> Vec<Vec<usize>> {
     const NONE: usize = usize::MAX;
     let classes = &subscriptions.classes;
     let mut first_class_of_topic = vec![NONE; subscriptions.topics.len()];

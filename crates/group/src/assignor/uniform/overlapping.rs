@@ -9,6 +9,7 @@ mod chains;
 mod direct;
 mod home;
 mod loads;
+mod search;
 
 use crate::{
     TopicPartitions,
@@ -45,7 +46,7 @@ struct Part {
     loads: Loads,
 }
 
-pub(super) fn assign(
+pub(in crate::assignor) fn assign(
     group: &[Member<'_>],
     subscriptions: &Subscriptions,
     classes: &[usize],
@@ -162,12 +163,6 @@ impl Part {
 
     fn topic_of(&self, partition: usize) -> usize {
         self.starts.partition_point(|&start| start <= partition) - 1
-    }
-
-    fn subscribes(&self, member: u32, topic: usize) -> bool {
-        self.class_topics[self.class_of[member as usize] as usize]
-            .binary_search(&(topic as u32))
-            .is_ok()
     }
 
     fn targets(&self, group: &[Member<'_>], targets: &mut [TopicPartitions]) {
