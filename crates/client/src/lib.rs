@@ -1,6 +1,7 @@
 //! A Kafka client in pure Rust.
 //!
 //! - [`Admin`] looks after topics, configurations and groups.
+//! - [`Producer`] writes records.
 //! - [`rpc`]: any request to any broker.
 
 pub mod admin;
@@ -8,6 +9,7 @@ mod by_leader;
 mod committed;
 mod error;
 mod list_offsets;
+pub mod producer;
 pub mod rpc;
 mod topic_partition;
 
@@ -17,5 +19,6 @@ pub use committed::CommittedOffset;
 pub use error::{Each, Error, Result, Subject};
 pub use kohort_wire::{ApiKey, ErrorCode, Uuid};
 pub use list_offsets::{IsolationLevel, ListedOffset, OffsetSpec};
+pub use producer::{Producer, ProducerConfig, ProducerRecord};
 pub use rpc::ClientConfig;
 pub use topic_partition::TopicPartition;

@@ -19,8 +19,14 @@ async fn a_topic_is_created_listed_described_extended_and_deleted() {
 
     admin.create_partitions(&topic, 3).await.unwrap();
     let named = [topic.as_str().into(), unique("absent").into()];
-    let described = admin.describe_topics(&named).await.unwrap();
-    assert_eq!(described[0].1.as_ref().unwrap().partitions.len(), 3);
+    // Brokers learn of new partitions a little later.
+    let described = loop {
+        let described = admin.describe_topics(&named).await.unwrap();
+        match described[0].1.as_ref().unwrap().partitions.len() {
+            3 => break described,
+            partitions => assert_eq!(partitions, 2),
+        }
+    };
     let absent = described[1].1.as_ref().unwrap_err();
     assert_eq!(absent.code(), Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
 

@@ -16,6 +16,8 @@ use crate::{Error, Result};
 pub enum Lane {
     /// For everything that is answered at once.
     Main,
+    /// For Produce, which may wait for replicas.
+    Produce,
     /// For Fetch, which waits for records.
     Fetch,
     /// For a member's heartbeats and commits.

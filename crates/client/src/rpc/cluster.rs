@@ -21,6 +21,9 @@ use super::{
 };
 use crate::{Error, Result, Subject, TopicPartition, error::check};
 
+/// After so many answers that a topic does not exist it is believed.
+const UNKNOWN_TOPIC_ATTEMPTS: u32 = 6;
+
 /// Whom a request is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -266,6 +269,11 @@ impl Cluster {
         }
     }
 
+    /// The connection to a broker, if one is open.
+    pub fn connected(&self, broker: i32, lane: Lane) -> Option<Connection> {
+        self.0.brokers.connected(broker, lane)
+    }
+
     async fn broker(&self, id: i32, lane: Lane) -> Result<Connection> {
         let address = match self.address(id) {
             Some(address) => address,
@@ -391,13 +399,14 @@ impl Cluster {
         errors
     }
 
-    /// A topic. Asks for it until it exists, for as long as [`ClientConfig::api_timeout`], unless
-    /// it is known.
+    /// A topic. Asks for it, unless it is known; several times if it does not seem to exist, since
+    /// brokers learn of a new topic one after the other.
     pub async fn topic(&self, name: &ByteString) -> Result<Arc<TopicMetadata>> {
         if let Some(topic) = self.metadata().topic(name) {
             return Ok(topic.clone());
         }
         let mut retry = self.retry(format!("learning about topic {name}"));
+        let mut unknown = 0;
         loop {
             let topics = Topics::Named(vec![name.clone()]);
             let error = match retry.attempt(self.refresh_errors(&topics)).await {
@@ -406,7 +415,15 @@ impl Cluster {
                     None => {
                         let code = errors.iter().find(|(topic, _)| topic == name);
                         let code = code.map_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |e| e.1);
-                        Error::kafka(ApiKey::Metadata, Subject::Topic(name.clone()), code)
+                        let error =
+                            Error::kafka(ApiKey::Metadata, Subject::Topic(name.clone()), code);
+                        if code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION {
+                            unknown += 1;
+                            if unknown == UNKNOWN_TOPIC_ATTEMPTS {
+                                return Err(error);
+                            }
+                        }
+                        error
                     }
                 },
                 Err(error) => error,

@@ -50,6 +50,7 @@ pub use config::ClientConfig;
 pub use connection::{Connection, PendingResponse};
 pub use kohort_wire::messages;
 pub use metadata::{BrokerMetadata, Metadata, PartitionMetadata, TopicMetadata};
+pub(crate) use retry::random_u32;
 pub use retry::{Backoff, Retry};
 pub use transport::Security;
 pub use versions::ApiVersions;

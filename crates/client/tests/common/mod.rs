@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kohort::{Admin, ClientConfig, admin::NewTopic};
 
 /// Where the broker is; `None` if there is none to test against.
-pub async fn servers() -> Option<String> {
+pub(crate) async fn servers() -> Option<String> {
     std::env::var("KOHORT_TEST_SERVERS").ok()
 }
 
 /// A name that no other test uses, in this run or another.
-pub fn unique(prefix: &str) -> String {
+pub(crate) fn unique(prefix: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let millis = now.unwrap().as_millis() % 1_000_000_000;
@@ -20,7 +20,7 @@ pub fn unique(prefix: &str) -> String {
 }
 
 /// An admin and a new topic.
-pub async fn with_topic(servers: &str, partitions: i32) -> (Admin, String) {
+pub(crate) async fn with_topic(servers: &str, partitions: i32) -> (Admin, String) {
     let admin = Admin::connect(ClientConfig::new(servers)).await.unwrap();
     let topic = unique("topic");
     let new = NewTopic::new(topic.as_str(), partitions);

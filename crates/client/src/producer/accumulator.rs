@@ -1,0 +1,284 @@
+//! Where records wait, batch by batch, until they are sent.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use kohort_wire::records::{BatchBuilder, BuildError, Header};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::{sync::Notify, time::Instant};
+
+use super::{
+    Delivery, ProducerConfig, ProducerRecord,
+    batch::Batch,
+    delivery::{Outcome, Written},
+    queue::{Open, Queue},
+};
+use crate::{ByteString, Error, Result, TopicPartition, rpc::TopicMetadata};
+
+/// How many builders are kept for reuse.
+const BUILDERS_KEPT: usize = 64;
+
+/// Where records wait.
+#[derive(Debug)]
+pub(super) struct Accumulator {
+    pub(super) config: ProducerConfig,
+    state: Mutex<State>,
+    /// There is something to send.
+    pub(super) work: Notify,
+    /// There is memory again.
+    memory: Notify,
+    /// A batch is done with.
+    done: Notify,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) topics: FxHashMap<ByteString, Topic>,
+    memory: usize,
+    /// The batches that are not done with.
+    unfinished: BTreeSet<u64>,
+    next_number: u64,
+    builders: Vec<BatchBuilder>,
+    /// Batches up to this number do not wait for more records.
+    pub(super) flush_to: u64,
+    pub(super) closed: bool,
+    /// Why nothing can be sent any more.
+    broken: Option<Error>,
+}
+
+#[derive(Debug)]
+pub(super) struct Topic {
+    pub(super) name: ByteString,
+    pub(super) partitions: Vec<Queue>,
+    /// Where records go that may go anywhere.
+    sticky: Option<usize>,
+}
+
+/// What came of the attempt to append a record.
+pub(super) enum Appended {
+    Done(Delivery),
+    /// There is no memory.
+    Full,
+    /// Nothing is known of the topic.
+    UnknownTopic,
+}
+
+impl Accumulator {
+    pub(super) fn new(config: ProducerConfig) -> Accumulator {
+        Accumulator {
+            config,
+            state: Mutex::default(),
+            work: Notify::new(),
+            memory: Notify::new(),
+            done: Notify::new(),
+        }
+    }
+
+    pub(super) fn lock(&self) -> parking_lot::MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Returns when there may be memory. To be made before [`append`](Self::append) is tried.
+    pub(super) fn memory(&self) -> tokio::sync::futures::Notified<'_> {
+        self.memory.notified()
+    }
+
+    /// Takes over how many partitions a topic has.
+    pub(super) fn learn(&self, topic: &TopicMetadata) {
+        let mut state = self.state.lock();
+        let entry = state.topics.entry(topic.name.clone());
+        let known = entry.or_insert_with(|| Topic {
+            name: topic.name.clone(),
+            partitions: Vec::new(),
+            sticky: None,
+        });
+        if known.partitions.len() < topic.partitions.len() {
+            known
+                .partitions
+                .resize_with(topic.partitions.len(), Queue::default);
+            // So that a new partition gets its share soon.
+            known.sticky = None;
+        }
+    }
+
+    pub(super) fn append(&self, record: &ProducerRecord<'_>, timestamp: i64) -> Result<Appended> {
+        let headers = record.headers.iter().map(|(key, value)| Header {
+            key: key.as_bytes(),
+            value: *value,
+        });
+        let size = BatchBuilder::record_size_max(record.key, record.value, headers.clone());
+        if size > self.config.request_bytes_max {
+            let problem = format!(
+                "a record of {size} bytes to topic {} is longer than the {} that are allowed",
+                record.topic, self.config.request_bytes_max
+            );
+            return Err(Error::config("max.request.size", problem));
+        }
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        if state.closed {
+            return Err(state.broken.clone().unwrap_or(Error::Closed));
+        }
+        let Some(topic) = state.topics.get_mut(record.topic) else {
+            return Ok(Appended::UnknownTopic);
+        };
+        // A record larger than the whole buffer may pass once that is empty.
+        if state.memory > 0 && state.memory + size > self.config.buffer_bytes_max {
+            return Ok(Appended::Full);
+        }
+        let count = topic.partitions.len();
+        if count == 0 {
+            return Ok(Appended::UnknownTopic);
+        }
+        let chosen = record.partition.or_else(|| {
+            let partitioner = &self.config.partitioner;
+            partitioner.partition(record.topic, record.key, record.value, count as i32)
+        });
+        let mut wake = false;
+        let index = match chosen {
+            Some(partition) => usize::try_from(partition)
+                .ok()
+                .filter(|index| *index < count)
+                .ok_or_else(|| {
+                    let partition = TopicPartition::new(record.topic, partition);
+                    Error::State(format!("{partition} does not exist: {count} partitions do"))
+                })?,
+            None => {
+                let index = *topic.sticky.get_or_insert_with(|| random_index(count));
+                let full = |open: &Open| open.builder.size() + size > self.config.batch_bytes;
+                if topic.partitions[index].open.as_ref().is_some_and(full) {
+                    topic.partitions[index].seal();
+                    wake = true;
+                    // Another one, if there is one.
+                    let other = (index + 1 + random_index((count - 1).max(1))) % count;
+                    topic.sticky = Some(other);
+                    other
+                } else {
+                    index
+                }
+            }
+        };
+        let queue = &mut topic.partitions[index];
+        let full = |open: &Open| {
+            !open.builder.is_empty() && open.builder.size() + size > self.config.batch_bytes
+        };
+        if queue.open.as_ref().is_some_and(full) {
+            queue.seal();
+            wake = true;
+        }
+        let open = match &mut queue.open {
+            Some(open) => open,
+            none => {
+                wake = true;
+                let number = state.next_number;
+                state.next_number += 1;
+                state.unfinished.insert(number);
+                let partition = TopicPartition::new(topic.name.clone(), index as i32);
+                none.insert(Open {
+                    number,
+                    outcome: Arc::new(Outcome::new(partition)),
+                    builder: state.builders.pop().unwrap_or_else(|| {
+                        let config = &self.config;
+                        let level = config.compression_level;
+                        BatchBuilder::new(config.compression, level)
+                    }),
+                    memory: 0,
+                    created: Instant::now(),
+                })
+            }
+        };
+        let at = open.builder.count() as u32;
+        open.builder
+            .append(timestamp, record.key, record.value, headers)
+            .map_err(|error: BuildError| Error::State(error.to_string()))?;
+        open.memory += size;
+        state.memory += size;
+        let delivery = Delivery::new(open.outcome.clone(), at, timestamp);
+        drop(guard);
+        if wake {
+            self.work.notify_one();
+        }
+        Ok(Appended::Done(delivery))
+    }
+
+    /// A batch has been written, or cannot be.
+    pub(super) fn finish(&self, batch: &Batch, result: Result<Written>) {
+        batch.outcome.complete(result);
+        let mut state = self.state.lock();
+        state.unfinished.remove(&batch.number);
+        state.memory -= batch.memory;
+        drop(state);
+        self.memory.notify_waiters();
+        self.done.notify_waiters();
+    }
+
+    /// Keeps a builder for the next batch.
+    pub(super) fn reuse(&self, builder: BatchBuilder) {
+        let mut state = self.state.lock();
+        if state.builders.len() < BUILDERS_KEPT {
+            state.builders.push(builder);
+        }
+    }
+
+    /// Returns when everything appended so far is done with.
+    pub(super) async fn flushed(&self) {
+        let last = {
+            let mut state = self.state.lock();
+            let last = state.next_number;
+            state.flush_to = state.flush_to.max(last);
+            last
+        };
+        self.work.notify_one();
+        loop {
+            let done = self.done.notified();
+            let mut done = std::pin::pin!(done);
+            done.as_mut().enable();
+            let first = self.state.lock().unfinished.first().copied();
+            if first.is_none_or(|first| first >= last) {
+                return;
+            }
+            done.await;
+        }
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        let state = self.state.lock();
+        state.closed && state.unfinished.is_empty()
+    }
+
+    /// Takes no more records; what is there does not wait for more.
+    pub(super) fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.flush_to = u64::MAX;
+        drop(state);
+        self.work.notify_one();
+        self.memory.notify_waiters();
+    }
+
+    /// Nothing can be sent any more: everything that waits fails.
+    pub(super) fn fail(&self, error: &Error) {
+        let mut batches = Vec::new();
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.broken = Some(error.clone());
+        for queue in state
+            .topics
+            .values_mut()
+            .flat_map(|topic| &mut topic.partitions)
+        {
+            queue.seal();
+            batches.extend(queue.again.drain(..));
+            batches.extend(queue.sealed.drain(..));
+        }
+        drop(state);
+        for batch in batches {
+            self.finish(&batch, Err(error.clone()));
+        }
+        self.memory.notify_waiters();
+    }
+}
+
+fn random_index(count: usize) -> usize {
+    (crate::rpc::random_u32() as usize) % count
+}

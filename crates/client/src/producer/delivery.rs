@@ -1,0 +1,113 @@
+//! What became of records: one answer for all of a batch, which each of them can wait for.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    task::{Context, Poll, Waker},
+};
+
+use parking_lot::Mutex;
+
+use super::RecordMetadata;
+use crate::{Result, TopicPartition, Uuid};
+
+/// How a batch ended.
+#[derive(Debug, Clone)]
+pub(super) struct Written {
+    pub(super) topic_id: Uuid,
+    pub(super) base_offset: Option<i64>,
+    /// If the broker sets timestamps.
+    pub(super) append_time: Option<i64>,
+}
+
+/// What the records of one batch have in common.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) partition: TopicPartition,
+    result: OnceLock<Result<Written>>,
+    wakers: Mutex<Vec<Waker>>,
+}
+
+impl Outcome {
+    pub(super) fn new(partition: TopicPartition) -> Outcome {
+        Outcome {
+            partition,
+            result: OnceLock::new(),
+            wakers: Mutex::default(),
+        }
+    }
+
+    pub(super) fn complete(&self, result: Result<Written>) {
+        let _ = self.result.set(result);
+        let wakers = std::mem::take(&mut *self.wakers.lock());
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// What will become of a record: resolves when it is written, or cannot be.
+///
+/// Dropping it changes nothing for the record.
+#[derive(Debug)]
+#[must_use = "a record that cannot be written is noticed only by its delivery"]
+pub struct Delivery {
+    outcome: Arc<Outcome>,
+    index: u32,
+    timestamp: i64,
+    /// Where among the wakers ours is.
+    slot: Option<usize>,
+}
+
+impl Delivery {
+    pub(super) fn new(outcome: Arc<Outcome>, index: u32, timestamp: i64) -> Delivery {
+        Delivery {
+            outcome,
+            index,
+            timestamp,
+            slot: None,
+        }
+    }
+
+    /// The partition to which the record goes.
+    pub fn partition(&self) -> &TopicPartition {
+        &self.outcome.partition
+    }
+
+    fn now(&self) -> Option<Result<RecordMetadata>> {
+        let result = self.outcome.result.get()?;
+        Some(result.as_ref().map_err(Clone::clone).map(|written| {
+            let partition = &self.outcome.partition;
+            RecordMetadata {
+                topic: partition.topic.clone(),
+                topic_id: written.topic_id,
+                partition: partition.partition,
+                offset: written.base_offset.map(|base| base + i64::from(self.index)),
+                timestamp: written.append_time.unwrap_or(self.timestamp),
+            }
+        }))
+    }
+}
+
+impl Future for Delivery {
+    type Output = Result<RecordMetadata>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(result) = self.now() {
+            return Poll::Ready(result);
+        }
+        let this = &mut *self;
+        let mut wakers = this.outcome.wakers.lock();
+        match this.slot.and_then(|slot| wakers.get_mut(slot)) {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => {
+                this.slot = Some(wakers.len());
+                wakers.push(cx.waker().clone());
+            }
+        }
+        drop(wakers);
+        // It may have been completed in between.
+        match self.now() {
+            Some(result) => Poll::Ready(result),
+            None => Poll::Pending,
+        }
+    }
+}

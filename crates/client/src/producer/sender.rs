@@ -1,0 +1,507 @@
+//! Sends batches to the leaders of their partitions, on a task of its own.
+
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use kohort_wire::{ApiKey, ErrorCode, codec::Versions, messages::*};
+use rustc_hash::{FxHashMap, FxHashSet};
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    Acks,
+    accumulator::Accumulator,
+    answer::{Answered, Verdict, judge, outcomes},
+    batch::{Batch, Identity},
+    request::{produce_request, versions},
+};
+use crate::{
+    ByteString, Error, Result, Subject, TopicPartition,
+    error::check,
+    rpc::{BrokerMetadata, Cluster, Connection, Destination, Lane, Topics},
+};
+
+/// How long to wait at most before looking again whether something has expired.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+pub(super) struct Sender {
+    cluster: Cluster,
+    accumulator: Arc<Accumulator>,
+    /// Requests under way, by broker.
+    in_flight: FxHashMap<i32, usize>,
+    identity: Option<Identity>,
+    /// Sequence numbers have a gap: a new epoch is needed before anything new is sent.
+    renew: bool,
+    /// Nothing is sent to these for now: being connected to, or not reachable.
+    brokers: FxHashMap<i32, BrokerState>,
+    asking_identity: bool,
+    refreshing: bool,
+    events: FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>,
+}
+
+#[derive(Clone, Copy)]
+enum BrokerState {
+    Connecting,
+    Unreachable { until: Instant },
+}
+
+enum Event {
+    Connected(i32, Result<Connection>),
+    Produced(i32, Vec<Batch>, Result<ProduceResponse>),
+    Identity(Result<Identity>),
+    Refreshed,
+}
+
+impl Sender {
+    pub(super) fn new(cluster: Cluster, accumulator: Arc<Accumulator>) -> Sender {
+        Sender {
+            cluster,
+            accumulator,
+            in_flight: FxHashMap::default(),
+            identity: None,
+            renew: false,
+            brokers: FxHashMap::default(),
+            asking_identity: false,
+            refreshing: false,
+            events: FuturesUnordered::new(),
+        }
+    }
+
+    /// Runs until the producer is closed and everything is done with.
+    pub(super) async fn run(mut self) {
+        while !self.accumulator.is_finished() {
+            let next = self.send_what_can_be_sent();
+            let accumulator = self.accumulator.clone();
+            tokio::select! {
+                Some(event) = self.events.next(), if !self.events.is_empty() => self.on(event),
+                () = accumulator.work.notified() => {}
+                () = sleep_until(next) => {}
+            }
+        }
+        self.cluster.close();
+    }
+
+    /// Sends all that can be sent now. Returns when to look again.
+    fn send_what_can_be_sent(&mut self) -> Instant {
+        loop {
+            let (ready, expired, unknown, next) = self.collect(Instant::now());
+            self.expire(expired);
+            if !unknown.is_empty() {
+                self.refresh(unknown);
+            }
+            if self.accumulator.config.idempotence {
+                let needed = self.renew || (self.identity.is_none() && !ready.is_empty());
+                if needed && !self.asking_identity && self.is_settled() {
+                    self.ask_identity();
+                }
+                if self.identity.is_none() {
+                    return next;
+                }
+            }
+            let mut sent = false;
+            for (broker, partitions) in ready {
+                sent |= self.send_to(broker, partitions);
+            }
+            if !sent {
+                return next;
+            }
+        }
+    }
+
+    fn expire(&mut self, expired: Vec<Batch>) {
+        for batch in expired {
+            let error = Error::Timeout {
+                what: format!("writing to partition {}", batch.outcome.partition),
+                after: self.accumulator.config.delivery_timeout,
+                last: None,
+            };
+            // One that was sent leaves a gap, unless it was written after all.
+            if batch.sent_as.is_some() {
+                self.gap(&batch.outcome.partition);
+            }
+            self.accumulator.finish(&batch, Err(error));
+        }
+    }
+
+    /// The sequence numbers of a partition have a gap.
+    fn gap(&mut self, partition: &TopicPartition) {
+        if self.accumulator.config.idempotence {
+            self.renew = true;
+            self.queue(partition, |queue| queue.renew = true);
+        }
+    }
+
+    /// What may be sent to whom; what has waited too long; topics whose leaders are not known; and
+    /// when to look again.
+    #[allow(clippy::type_complexity)]
+    fn collect(
+        &self,
+        now: Instant,
+    ) -> (
+        FxHashMap<i32, Vec<TopicPartition>>,
+        Vec<Batch>,
+        Vec<ByteString>,
+        Instant,
+    ) {
+        let config = &self.accumulator.config;
+        let metadata = self.cluster.metadata();
+        let mut ready: FxHashMap<i32, Vec<TopicPartition>> = FxHashMap::default();
+        let mut expired = Vec::new();
+        let mut unknown = FxHashSet::default();
+        let mut next = now + LOOK_AGAIN;
+        let most = match config.idempotence {
+            true => config.in_flight_max,
+            false => 1,
+        };
+        let mut state = self.accumulator.lock();
+        let flush_to = state.flush_to;
+        for topic in state.topics.values_mut() {
+            for (index, queue) in topic.partitions.iter_mut().enumerate() {
+                if queue.is_idle() {
+                    continue;
+                }
+                if let Some(open) = &queue.open {
+                    let due = open.created + config.linger;
+                    if due <= now || open.number < flush_to {
+                        queue.seal();
+                    } else {
+                        next = next.min(due);
+                    }
+                }
+                if let Some(created) = now.checked_sub(config.delivery_timeout) {
+                    expired.extend(queue.expired(created));
+                }
+                // While a gap is being closed only what was sent before is sent again.
+                let held = self.renew && (queue.again.is_empty() || queue.renew);
+                if held || !queue.may_send(now, most) {
+                    if let Some(not_before) = queue.not_before {
+                        next = next.min(not_before.max(now));
+                    }
+                    continue;
+                }
+                let partition = TopicPartition::new(topic.name.clone(), index as i32);
+                match metadata.leader(&partition) {
+                    Some(leader) => ready.entry(leader).or_default().push(partition),
+                    None => {
+                        unknown.insert(topic.name.clone());
+                    }
+                }
+            }
+        }
+        drop(state);
+        ready.retain(|broker, _| match self.brokers.get(broker) {
+            Some(BrokerState::Connecting) => false,
+            Some(BrokerState::Unreachable { until }) if *until > now => {
+                next = next.min(*until);
+                false
+            }
+            _ => self.in_flight.get(broker).copied().unwrap_or(0) < config.in_flight_max,
+        });
+        (ready, expired, unknown.into_iter().collect(), next)
+    }
+
+    /// Whether of everything that was sent it is known whether it was written.
+    fn is_settled(&self) -> bool {
+        let state = self.accumulator.lock();
+        let mut queues = state.topics.values().flat_map(|topic| &topic.partitions);
+        self.in_flight.values().all(|requests| *requests == 0)
+            && (self.identity.is_none() || !queues.any(|queue| queue.is_unsettled()))
+    }
+
+    /// Sends one request with a batch of each partition. Returns whether there was anything.
+    fn send_to(&mut self, broker: i32, partitions: Vec<TopicPartition>) -> bool {
+        let Some(connection) = self.cluster.connected(broker, Lane::Produce) else {
+            self.connect(broker);
+            return false;
+        };
+        let config = &self.accumulator.config;
+        let batches = {
+            let mut state = self.accumulator.lock();
+            let mut batches: Vec<(Batch, _)> = Vec::new();
+            let mut size = 0;
+            for partition in partitions {
+                let Some(topic) = state.topics.get_mut(&partition.topic) else {
+                    continue;
+                };
+                let queue = &mut topic.partitions[partition.partition as usize];
+                let next_size = queue.next().map_or(0, Batch::size);
+                if !batches.is_empty() && size + next_size > config.request_bytes_max {
+                    continue;
+                }
+                size += next_size;
+                batches.extend(queue.take(self.identity));
+            }
+            batches
+        };
+        let mut batches: Vec<_> = batches
+            .into_iter()
+            .map(|(mut batch, named)| {
+                // Compressing happens here, outside of the lock.
+                let (bytes, builder) = batch.bytes(named);
+                if let Some(builder) = builder {
+                    self.accumulator.reuse(builder);
+                }
+                (batch, bytes)
+            })
+            .collect();
+        if batches.is_empty() {
+            return false;
+        }
+        let sent = self.transmit(&connection, &mut batches);
+        let batches = batches.into_iter().map(|(batch, _)| batch).collect();
+        *self.in_flight.entry(broker).or_default() += 1;
+        match sent {
+            Ok(Some(response)) => {
+                let event = async move { Event::Produced(broker, batches, response.await) };
+                self.events.push(Box::pin(event));
+            }
+            // There will be no answer.
+            Ok(None) => self.on(Event::Produced(
+                broker,
+                batches,
+                Ok(ProduceResponse::default()),
+            )),
+            Err(error) => self.on(Event::Produced(broker, batches, Err(error))),
+        }
+        true
+    }
+
+    fn transmit(
+        &self,
+        connection: &Connection,
+        batches: &mut [(Batch, bytes::Bytes)],
+    ) -> Result<Option<crate::rpc::PendingResponse<ProduceRequest>>> {
+        let config = &self.accumulator.config;
+        let metadata = self.cluster.metadata();
+        let by_id = batches.iter().all(|(batch, _)| {
+            let topic = metadata.topic(&batch.outcome.partition.topic);
+            topic.is_some_and(|topic| !topic.id.is_zero())
+        });
+        let wanted: Versions = versions(by_id);
+        let version = connection.version_of::<ProduceRequest>(wanted)?;
+        let request = produce_request(config, &metadata, batches);
+        if config.acks == Acks::None {
+            connection.send_unanswered(&request, version)?;
+            return Ok(None);
+        }
+        let timeout = config.client.request_timeout;
+        match connection.try_send(&request, version, timeout)? {
+            Some(response) => Ok(Some(response)),
+            None => Err(Error::Disconnected {
+                broker: connection.broker(),
+                address: connection.address().to_owned(),
+                reason: "too many requests are under way".to_owned(),
+            }),
+        }
+    }
+
+    fn connect(&mut self, broker: i32) {
+        self.brokers.insert(broker, BrokerState::Connecting);
+        let cluster = self.cluster.clone();
+        self.events.push(Box::pin(async move {
+            let to = Destination::Broker(broker);
+            Event::Connected(broker, cluster.connection(&to, Lane::Produce).await)
+        }));
+    }
+
+    fn ask_identity(&mut self) {
+        self.asking_identity = true;
+        let cluster = self.cluster.clone();
+        let old = self.identity;
+        self.events.push(Box::pin(async move {
+            Event::Identity(identity(&cluster, old).await)
+        }));
+    }
+
+    fn refresh(&mut self, topics: Vec<ByteString>) {
+        if std::mem::replace(&mut self.refreshing, true) {
+            return;
+        }
+        let cluster = self.cluster.clone();
+        let backoff = self.accumulator.config.client.retry_backoff.after(1);
+        self.events.push(Box::pin(async move {
+            let _ = cluster.refresh(&Topics::Named(topics)).await;
+            // Not more often than that, whatever comes of it.
+            tokio::time::sleep(backoff).await;
+            Event::Refreshed
+        }));
+    }
+
+    fn on(&mut self, event: Event) {
+        match event {
+            Event::Connected(broker, Ok(_)) => {
+                self.brokers.remove(&broker);
+            }
+            Event::Connected(broker, Err(error)) => {
+                tracing::debug!(broker, %error, "cannot send records");
+                if !error.is_retriable() {
+                    return self.accumulator.fail(&error);
+                }
+                let until = Instant::now() + self.accumulator.config.client.retry_backoff.after(1);
+                let state = BrokerState::Unreachable { until };
+                self.brokers.insert(broker, state);
+                // Perhaps others lead its partitions by now.
+                let metadata = self.cluster.metadata();
+                let topics = self
+                    .accumulator
+                    .lock()
+                    .topics
+                    .keys()
+                    .cloned()
+                    .collect::<Vec<_>>();
+                let led = topics.into_iter().filter(|topic| {
+                    let topic = metadata.topic(topic);
+                    topic.is_some_and(|t| t.partitions.iter().any(|p| p.leader == Some(broker)))
+                });
+                self.refresh(led.collect());
+            }
+            Event::Identity(Ok(identity)) => {
+                tracing::debug!(
+                    id = identity.id,
+                    epoch = identity.epoch,
+                    "producer identity"
+                );
+                self.asking_identity = false;
+                self.renew = false;
+                self.identity = Some(identity);
+                let mut state = self.accumulator.lock();
+                let topics = state.topics.values_mut();
+                for queue in topics.flat_map(|topic| &mut topic.partitions) {
+                    queue.renew = false;
+                }
+            }
+            Event::Identity(Err(error)) if error.is_retriable() => {
+                tracing::debug!(%error, "no producer id yet");
+                self.asking_identity = false;
+            }
+            Event::Identity(Err(error)) => {
+                self.asking_identity = false;
+                self.accumulator.fail(&error);
+            }
+            Event::Refreshed => {
+                self.refreshing = false;
+                let metadata = self.cluster.metadata();
+                let names: Vec<_> = self.accumulator.lock().topics.keys().cloned().collect();
+                for topic in names.iter().filter_map(|name| metadata.topic(name)) {
+                    self.accumulator.learn(topic);
+                }
+            }
+            Event::Produced(broker, batches, response) => {
+                if let Some(requests) = self.in_flight.get_mut(&broker) {
+                    *requests -= 1;
+                }
+                self.on_produced(batches, response);
+            }
+        }
+    }
+
+    fn on_produced(&mut self, batches: Vec<Batch>, response: Result<ProduceResponse>) {
+        if let Ok(response) = &response {
+            for node in &response.node_endpoints {
+                self.cluster.note_broker(BrokerMetadata {
+                    id: node.node_id,
+                    host: ByteString::from(&*node.host),
+                    port: node.port,
+                    rack: node.rack.as_deref().map(ByteString::from),
+                });
+            }
+        }
+        let acks = self.accumulator.config.acks;
+        let metadata = self.cluster.metadata();
+        let mut outdated = Vec::new();
+        for (batch, answered) in outcomes(batches, response, acks, &metadata) {
+            self.settle(batch, answered, &mut outdated);
+        }
+        if !outdated.is_empty() {
+            self.refresh(outdated);
+        }
+    }
+
+    fn settle(&mut self, batch: Batch, answered: Answered, outdated: &mut Vec<ByteString>) {
+        let partition = batch.outcome.partition.clone();
+        let first = self.queue(&partition, |queue| queue.returned(batch.number));
+        if let Some((leader, epoch)) = answered.leader {
+            self.cluster.note_leader(&partition, leader, epoch);
+        }
+        let idempotent = self.accumulator.config.idempotence;
+        match judge(answered.result, idempotent, first) {
+            Verdict::Done(written) => {
+                self.queue(&partition, |queue| queue.failures = 0);
+                self.accumulator.finish(&batch, Ok(written));
+            }
+            Verdict::Failed(error) => {
+                // What follows in the partition has sequence numbers after those of this batch.
+                self.gap(&partition);
+                self.accumulator.finish(&batch, Err(error));
+            }
+            Verdict::Again {
+                error,
+                renew,
+                moved,
+            } => {
+                tracing::debug!(%partition, %error, "records are sent again");
+                if renew {
+                    self.gap(&partition);
+                }
+                if moved {
+                    outdated.push(partition.topic.clone());
+                }
+                let backoff = self.accumulator.config.client.retry_backoff;
+                self.queue(&partition, |queue| {
+                    queue.failures += 1;
+                    queue.not_before = Some(Instant::now() + backoff.after(queue.failures));
+                    queue.put_back(batch);
+                });
+            }
+        }
+    }
+
+    fn queue<T>(
+        &self,
+        partition: &TopicPartition,
+        change: impl FnOnce(&mut super::queue::Queue) -> T,
+    ) -> T {
+        let mut state = self.accumulator.lock();
+        let topic = state.topics.get_mut(&partition.topic);
+        let queues = topic.map(|topic| &mut topic.partitions);
+        let queue = queues.and_then(|queues| queues.get_mut(partition.partition as usize));
+        change(queue.expect("partitions are never forgotten"))
+    }
+}
+
+/// A producer id, or the next epoch of the one there is (KIP-360).
+async fn identity(cluster: &Cluster, old: Option<Identity>) -> Result<Identity> {
+    const API: ApiKey = ApiKey::InitProducerId;
+    let request = |version: i16| {
+        let old = old.filter(|_| version >= 3);
+        InitProducerIdRequest {
+            transactional_id: None,
+            transaction_timeout_ms: i32::MAX,
+            producer_id: old.map_or(-1, |old| old.id),
+            producer_epoch: old.map_or(-1, |old| old.epoch),
+            ..Default::default()
+        }
+    };
+    let checked = |response: &InitProducerIdResponse| {
+        check(API, response.error_code, None, || Subject::Cluster)
+    };
+    let response = match cluster.ask(&Destination::Any, request, checked).await {
+        Err(error)
+            if old.is_some()
+                && !error.is_retriable()
+                && error.code() != Some(ErrorCode::CLUSTER_AUTHORIZATION_FAILED) =>
+        {
+            // Then a new one.
+            let request = |_| InitProducerIdRequest {
+                transactional_id: None,
+                transaction_timeout_ms: i32::MAX,
+                ..Default::default()
+            };
+            cluster.ask(&Destination::Any, request, checked).await?
+        }
+        response => response?,
+    };
+    Ok(Identity {
+        id: response.producer_id,
+        epoch: response.producer_epoch,
+    })
+}

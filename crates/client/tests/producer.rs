@@ -1,0 +1,154 @@
+//! Producer against a broker.
+
+mod common;
+
+use common::{servers, unique, with_topic};
+use kohort::{
+    Admin, ErrorCode, OffsetSpec, Producer, ProducerConfig, ProducerRecord, TopicPartition,
+    producer::{Acks, Compression},
+};
+
+async fn end(admin: &Admin, topic: &str, partition: i32) -> i64 {
+    let partition = TopicPartition::new(topic, partition);
+    let answers = admin
+        .list_offsets(&[(partition, OffsetSpec::Latest)], Default::default())
+        .await;
+    answers[0].1.as_ref().unwrap().offset.unwrap()
+}
+
+#[tokio::test]
+async fn a_record_is_written_and_its_offset_told() {
+    let Some(servers) = servers().await else {
+        return;
+    };
+    let (admin, topic) = with_topic(&servers, 2).await;
+    let producer = Producer::connect(ProducerConfig::new(&servers))
+        .await
+        .unwrap();
+    for offset in 0..3 {
+        let record = ProducerRecord::new(&topic).partition(1).key("k").value("v");
+        let written = producer.send(record).await.unwrap().await.unwrap();
+        assert_eq!((written.partition, written.offset), (1, Some(offset)));
+    }
+    assert_eq!(end(&admin, &topic, 1).await, 3);
+    producer.close().await;
+}
+
+#[tokio::test]
+async fn every_compression_and_every_kind_of_acks_writes_all_records() {
+    let Some(servers) = servers().await else {
+        return;
+    };
+    let (admin, topic) = with_topic(&servers, 1).await;
+    let mut total = 0;
+    for compression in Compression::ALL {
+        for acks in [Acks::None, Acks::Leader, Acks::All] {
+            let config = ProducerConfig {
+                compression,
+                acks,
+                idempotence: acks == Acks::All,
+                batch_bytes: 2000,
+                ..ProducerConfig::new(&servers)
+            };
+            let producer = Producer::connect(config).await.unwrap();
+            let mut deliveries = Vec::new();
+            for number in 0..500 {
+                let value = format!("value {number}");
+                let record = ProducerRecord::new(&topic).value(&value);
+                deliveries.push(producer.send(record).await.unwrap());
+            }
+            producer.flush().await;
+            for (delivery, offset) in deliveries.into_iter().zip(total..) {
+                let known = (acks != Acks::None).then_some(offset);
+                assert_eq!(delivery.await.unwrap().offset, known);
+            }
+            total += 500;
+            producer.close().await;
+            while end(&admin, &topic, 0).await < total {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn memory_is_bounded_and_sending_waits_for_it() {
+    let Some(servers) = servers().await else {
+        return;
+    };
+    let (admin, topic) = with_topic(&servers, 3).await;
+    let config = ProducerConfig {
+        buffer_bytes_max: 20_000,
+        batch_bytes: 4_000,
+        ..ProducerConfig::new(&servers)
+    };
+    let producer = Producer::connect(config).await.unwrap();
+    let value = [b'x'; 1000];
+    let mut refused = 0;
+    for _ in 0..200 {
+        let record = ProducerRecord::new(&topic).value(&value);
+        if producer.try_send(&record).unwrap().is_none() {
+            refused += 1;
+            drop(producer.send(record).await.unwrap());
+        }
+    }
+    assert!(refused > 0);
+    producer.flush().await;
+    let mut total = 0;
+    for partition in 0..3 {
+        total += end(&admin, &topic, partition).await;
+    }
+    assert_eq!(total, 200);
+}
+
+#[tokio::test]
+async fn what_was_sent_is_written_although_the_producer_is_dropped() {
+    let Some(servers) = servers().await else {
+        return;
+    };
+    let (admin, topic) = with_topic(&servers, 1).await;
+    let producer = Producer::connect(ProducerConfig::new(&servers))
+        .await
+        .unwrap();
+    let delivery = producer
+        .send(ProducerRecord::new(&topic).value("v"))
+        .await
+        .unwrap();
+    drop(producer);
+    delivery.await.unwrap();
+    assert_eq!(end(&admin, &topic, 0).await, 1);
+}
+
+#[tokio::test]
+async fn records_that_cannot_be_written_are_errors_that_say_why() {
+    let Some(servers) = servers().await else {
+        return;
+    };
+    let (_, topic) = with_topic(&servers, 1).await;
+    let producer = Producer::connect(ProducerConfig::new(&servers))
+        .await
+        .unwrap();
+    let absent = unique("absent");
+    let error = producer
+        .send(ProducerRecord::new(&absent))
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
+    assert!(error.to_string().contains(&absent), "{error}");
+    let error = producer
+        .send(ProducerRecord::new(&topic).partition(1))
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("does not exist"), "{error}");
+    let large = vec![0; 2 << 20];
+    let error = producer
+        .send(ProducerRecord::new(&topic).value(&large))
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("max.request.size"), "{error}");
+    // The producer goes on.
+    producer
+        .send(ProducerRecord::new(&topic))
+        .await
+        .unwrap()
+        .await
+        .unwrap();
+}
