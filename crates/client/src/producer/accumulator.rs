@@ -38,7 +38,9 @@ pub(super) struct State {
     /// The batches that are not done with.
     unfinished: BTreeSet<u64>,
     next_number: u64,
-    builders: Vec<BatchBuilder>,
+    // Boxed, for they are large, and move from here to batches and back.
+    #[allow(clippy::vec_box)]
+    builders: Vec<Box<BatchBuilder>>,
     /// Batches up to this number do not wait for more records.
     pub(super) flush_to: u64,
     pub(super) closed: bool,
@@ -180,7 +182,7 @@ impl Accumulator {
                     builder: state.builders.pop().unwrap_or_else(|| {
                         let config = &self.config;
                         let level = config.compression_level;
-                        BatchBuilder::new(config.compression, level)
+                        Box::new(BatchBuilder::new(config.compression, level))
                     }),
                     memory: 0,
                     created: Instant::now(),
@@ -213,7 +215,7 @@ impl Accumulator {
     }
 
     /// Keeps a builder for the next batch.
-    pub(super) fn reuse(&self, builder: BatchBuilder) {
+    pub(super) fn reuse(&self, builder: Box<BatchBuilder>) {
         let mut state = self.state.lock();
         if state.builders.len() < BUILDERS_KEPT {
             state.builders.push(builder);

@@ -33,7 +33,7 @@ pub(super) struct Batch {
 #[derive(Debug)]
 enum Content {
     /// Records, to be compressed when it is sent.
-    Records(BatchBuilder),
+    Records(Box<BatchBuilder>),
     /// As it is sent.
     Bytes(Bytes),
 }
@@ -42,7 +42,7 @@ impl Batch {
     pub(super) fn new(
         number: u64,
         outcome: Arc<Outcome>,
-        builder: BatchBuilder,
+        builder: Box<BatchBuilder>,
         memory: usize,
         created: Instant,
     ) -> Batch {
@@ -70,7 +70,7 @@ impl Batch {
     pub(super) fn bytes(
         &mut self,
         identity: Option<(Identity, i32)>,
-    ) -> (Bytes, Option<BatchBuilder>) {
+    ) -> (Bytes, Option<Box<BatchBuilder>>) {
         let changed = self.sent_as != identity;
         self.sent_as = identity;
         match &mut self.content {

@@ -15,7 +15,7 @@ use super::{
 pub(super) struct Open {
     pub(super) number: u64,
     pub(super) outcome: Arc<Outcome>,
-    pub(super) builder: BatchBuilder,
+    pub(super) builder: Box<BatchBuilder>,
     pub(super) memory: usize,
     pub(super) created: Instant,
 }
