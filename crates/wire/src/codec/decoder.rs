@@ -19,6 +19,8 @@ const MEMORY_PER_BYTE: usize = 48;
 pub struct Decoder {
     frame: Bytes,
     position: usize,
+    /// Where the frame ends, or the part of it that is being read.
+    end: usize,
     budget: usize,
 }
 
@@ -42,6 +44,7 @@ impl Decoder {
     pub fn new(frame: Bytes) -> Decoder {
         let budget = frame.len().saturating_mul(MEMORY_PER_BYTE);
         Decoder {
+            end: frame.len(),
             frame,
             position: 0,
             budget,
@@ -51,13 +54,13 @@ impl Decoder {
     /// How many bytes are left.
     #[inline]
     pub fn remaining(&self) -> usize {
-        self.frame.len() - self.position
+        self.end - self.position
     }
 
     /// Everything that is left, as a slice of the frame.
     pub fn rest(&mut self) -> Bytes {
-        let rest = self.frame.slice(self.position..);
-        self.position = self.frame.len();
+        let rest = self.frame.slice(self.position..self.end);
+        self.position = self.end;
         rest
     }
 
@@ -71,7 +74,7 @@ impl Decoder {
 
     #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let bytes = self.frame[self.position..]
+        let bytes = self.frame[self.position..self.end]
             .first_chunk::<N>()
             .ok_or(DecodeError::new(Problem::Truncated))?;
         self.position += N;
@@ -136,18 +139,20 @@ impl Decoder {
         Ok(())
     }
 
-    /// The next `length` bytes as a cursor of their own, with the memory budget of the whole.
-    pub fn part(&mut self, length: usize) -> Result<Decoder> {
-        Ok(Decoder {
-            frame: self.take(length)?,
-            position: 0,
-            budget: self.budget,
-        })
-    }
-
-    /// Takes over what a part has left of the memory budget.
-    pub fn join(&mut self, part: &Decoder) {
-        self.budget = part.budget;
+    /// Reads a value from exactly the next `length` bytes. After an error the cursor may be anywhere.
+    pub fn part<T>(
+        &mut self,
+        length: usize,
+        read: impl FnOnce(&mut Decoder) -> Result<T>,
+    ) -> Result<T> {
+        if length > self.remaining() {
+            return Err(DecodeError::new(Problem::Length(length as i64)));
+        }
+        let end = std::mem::replace(&mut self.end, self.position + length);
+        let value = read(self)?;
+        self.finish()?;
+        self.end = end;
+        Ok(value)
     }
 
     /// The length of a text: 16 bits, or compact; `None` for null.

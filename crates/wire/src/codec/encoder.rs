@@ -7,6 +7,9 @@ use super::error::EncodeError;
 /// Byte strings of at least this length are sent from where they are instead of being copied.
 const SHARE_LENGTH_MIN: usize = 4096;
 
+/// The bytes of the longest 32-bit number in 7-bit groups.
+const VARINT_LENGTH_MAX: usize = 5;
+
 /// A frame in the making: what is written piece by piece, with long byte strings between, which are
 /// shared, not copied.
 #[derive(Debug, Default)]
@@ -90,12 +93,12 @@ impl Encoder {
 
     /// Writes an unsigned number in 7-bit groups, the least significant first.
     #[inline]
-    pub fn unsigned_varint(&mut self, mut value: u32) {
-        while value >= 0x80 {
-            self.buffer.put_u8(value as u8 | 0x80);
-            value >>= 7;
+    pub fn unsigned_varint(&mut self, value: u32) {
+        if value < 0x80 {
+            return self.buffer.put_u8(value as u8);
         }
-        self.buffer.put_u8(value as u8);
+        self.buffer
+            .put_slice(varint(value, &mut [0; VARINT_LENGTH_MAX]));
     }
 
     /// Writes bytes: short ones are copied, long ones shared.
@@ -109,16 +112,36 @@ impl Encoder {
         }
     }
 
-    /// Writes all of another frame.
-    pub fn append(&mut self, other: Encoder) {
-        if other.finished.is_empty() {
-            self.buffer.put_slice(&other.buffer);
-            return;
+    /// Writes a tagged field: its tag, the length of its value, and the value (KIP-482).
+    pub fn tagged(
+        &mut self,
+        tag: u32,
+        write: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        self.unsigned_varint(tag);
+        let (piece, place) = (self.finished.len(), self.buffer.len());
+        // Room for the length, which seldom takes more than a byte.
+        self.buffer.put_u8(0);
+        let start = self.len();
+        write(self)?;
+        let length = self.len() - start;
+        let mut bytes = [0; VARINT_LENGTH_MAX];
+        let bytes = varint(length as u32, &mut bytes);
+        // Long byte strings may have finished the piece in which the room is.
+        let buffer = match self.finished.get_mut(piece) {
+            Some(Piece::Written(buffer)) => {
+                self.finished_length += bytes.len() - 1;
+                buffer
+            }
+            _ => &mut self.buffer,
+        };
+        if bytes.len() > 1 {
+            let end = buffer.len();
+            buffer.put_bytes(0, bytes.len() - 1);
+            buffer.copy_within(place + 1..end, place + bytes.len());
         }
-        self.finish_buffer();
-        self.finished.extend(other.finished);
-        self.finished_length += other.finished_length;
-        self.buffer = other.buffer;
+        buffer[place..place + bytes.len()].copy_from_slice(bytes);
+        Ok(())
     }
 
     fn finish_buffer(&mut self) {
@@ -189,26 +212,14 @@ impl Encoder {
     }
 }
 
-/// The tagged fields of a struct in the making (KIP-482). Most structs have none, and then this
-/// costs nothing.
-#[derive(Debug, Default)]
-pub struct TagWriter {
-    fields: Vec<(u32, Encoder)>,
-}
-
-impl TagWriter {
-    /// Adds a field. Fields come in the order of their tags.
-    pub fn field(&mut self, tag: u32, value: Encoder) {
-        self.fields.push((tag, value));
+/// The number in 7-bit groups, the least significant first.
+fn varint(mut value: u32, bytes: &mut [u8; VARINT_LENGTH_MAX]) -> &[u8] {
+    let mut length = 0;
+    while value >= 0x80 {
+        bytes[length] = value as u8 | 0x80;
+        value >>= 7;
+        length += 1;
     }
-
-    /// Writes the number of fields, and each with its tag and length.
-    pub fn finish(self, out: &mut Encoder) {
-        out.unsigned_varint(self.fields.len() as u32);
-        for (tag, value) in self.fields {
-            out.unsigned_varint(tag);
-            out.unsigned_varint(value.len() as u32);
-            out.append(value);
-        }
-    }
+    bytes[length] = value as u8;
+    &bytes[..=length]
 }

@@ -139,9 +139,9 @@ macro_rules! message {
                 version: i16,
                 flexible: bool,
             ) -> Result<(), $crate::codec::EncodeError> {
-                use $crate::codec::{EncodeError, Encoder, Field, Rule, TagWriter};
+                use $crate::codec::{EncodeError, Field, Rule};
                 #[allow(unused_mut)]
-                let mut tags = TagWriter::default();
+                let mut tagged = 0u32;
                 $({
                     const RULE: Rule = $crate::rule!($($rule)+);
                     const NAME: &str = concat!(stringify!($name), ".", stringify!($field));
@@ -155,17 +155,24 @@ macro_rules! message {
                         }
                         self.$field.write(out, version, flexible)?;
                     } else if RULE.tagged(version) {
-                        if !is_default() {
-                            let mut value = Encoder::new();
-                            self.$field.write(&mut value, version, flexible)?;
-                            tags.field(RULE.tag.unwrap_or_default(), value);
-                        }
+                        tagged += u32::from(!is_default());
                     } else if !RULE.ignorable && !is_default() {
                         return Err(EncodeError::FieldNotInVersion { field: NAME, version });
                     }
                 })*
                 if flexible {
-                    tags.finish(out);
+                    out.unsigned_varint(tagged);
+                }
+                if tagged > 0 {
+                    $({
+                        const RULE: Rule = $crate::rule!($($rule)+);
+                        if let (true, Some(tag)) = (RULE.tagged(version), RULE.tag) {
+                            let default: $type = $crate::message!(@default $($default)?);
+                            if self.$field != default {
+                                out.tagged(tag, |out| self.$field.write(out, version, flexible))?;
+                            }
+                        }
+                    })*
                 }
                 Ok(())
             }
@@ -176,19 +183,23 @@ macro_rules! message {
                 flexible: bool,
             ) -> Result<Self, $crate::codec::DecodeError> {
                 use $crate::codec::{DecodeError, Field, Problem, Rule};
-                #[allow(unused_mut)]
-                let mut value = Self::default();
-                $({
-                    const RULE: Rule = $crate::rule!($($rule)+);
-                    const NAME: &str = concat!(stringify!($name), ".", stringify!($field));
-                    if RULE.in_order(version) {
-                        value.$field = Field::read(input, version, flexible)
-                            .map_err(|error: DecodeError| error.at(NAME))?;
-                        if value.$field.is_null() && !RULE.null.contains(version) {
-                            return Err(DecodeError { field: NAME, problem: Problem::Null });
+                $(
+                    #[allow(unused_mut)]
+                    let mut $field: $type = {
+                        const RULE: Rule = $crate::rule!($($rule)+);
+                        const NAME: &str = concat!(stringify!($name), ".", stringify!($field));
+                        if RULE.in_order(version) {
+                            let value: $type = Field::read(input, version, flexible)
+                                .map_err(|error: DecodeError| error.at(NAME))?;
+                            if value.is_null() && !RULE.null.contains(version) {
+                                return Err(DecodeError { field: NAME, problem: Problem::Null });
+                            }
+                            value
+                        } else {
+                            $crate::message!(@default $($default)?)
                         }
-                    }
-                })*
+                    };
+                )*
                 if flexible {
                     for _ in 0..input.unsigned_varint()? {
                         let tag = input.unsigned_varint()?;
@@ -201,18 +212,16 @@ macro_rules! message {
                                 } => {
                                     const NAME: &str =
                                         concat!(stringify!($name), ".", stringify!($field));
-                                    let mut part = input.part(length)?;
-                                    value.$field = Field::read(&mut part, version, flexible)
-                                        .and_then(|field| part.finish().map(|()| field))
+                                    $field = input
+                                        .part(length, |part| Field::read(part, version, flexible))
                                         .map_err(|error: DecodeError| error.at(NAME))?;
-                                    input.join(&part);
                                 }
                             )*
                             _ => input.skip(length)?,
                         }
                     }
                 }
-                Ok(value)
+                Ok($name { $($field,)* })
             }
         }
 

@@ -13,7 +13,7 @@ mod rule;
 pub mod schema;
 
 pub use decoder::Decoder;
-pub use encoder::{Encoder, Frame, TagWriter};
+pub use encoder::{Encoder, Frame};
 pub use error::{DecodeError, EncodeError, Problem};
 pub use field::{Field, Nullable};
 pub use message::{Message, Struct};
