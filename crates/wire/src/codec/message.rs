@@ -65,6 +65,8 @@ pub trait Message: Struct {
 
 /// Declares a message and the structs that it is made of.
 ///
+/// Fields stand in the order of the wire, tagged ones in the order of their tags.
+///
 /// ```
 /// kohort_wire::message! {
 ///     /// Asks how the weather is. Versions 0 to 3, the last of them flexible.
@@ -104,6 +106,8 @@ macro_rules! message {
         pub struct $name {
             $(
                 $(#[$field_meta])*
+                // A name that says everything needs no more words.
+                #[allow(missing_docs)]
                 pub $field: $type,
             )*
         }

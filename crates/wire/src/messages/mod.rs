@@ -1,6 +1,43 @@
 //! The messages of the Kafka protocol that kohort speaks, one file an API.
-
-#![allow(missing_docs)]
+//!
+//! Field by field they are Kafka 4.4.0's, which a test checks against Kafka's own schemas. A
+//! message's default has Kafka's defaults, so whoever writes one names what differs:
+//!
+//! ```
+//! use kohort_wire::messages::HeartbeatRequest;
+//!
+//! let heartbeat = HeartbeatRequest {
+//!     group_id: "orders-billing".into(),
+//!     generation_id: 3,
+//!     member_id: "billing-1".into(),
+//!     ..Default::default()
+//! };
+//! ```
+//!
+//! Note that where Kafka gives no default, a text, list or struct that may be null is empty, which
+//! is not the same as `None`.
+//!
+//! # Names that recur
+//!
+//! - `throttle_time_ms`: how long the client shall send nothing on this connection, for having
+//!   exceeded a quota; 0 for no time.
+//! - `error_code`, `error_message`: what went wrong with the thing in whose struct they stand; the
+//!   text is for people, and `None` or empty where there is nothing to add.
+//! - `topic_id`: a topic's id (KIP-516), zero for none. Messages that know topics by name
+//!   in old versions and by id in new ones have both fields, and each version carries its own.
+//! - `producer_id`, `producer_epoch`: who writes with idempotence or transactions (KIP-98).
+//! - `*_authorized_operations`: what the client may do, a bit for each of Kafka's `AclOperation`s;
+//!   `i32::MIN` when the request did not ask.
+//! - `rack`, `rack_id`: where a broker or client stands (KIP-36, KIP-392).
+//!
+//! # Kinds of resources
+//!
+//! 2 topic, 4 broker, 8 a broker's loggers, 16 client metrics (KIP-714), 32 group (KIP-848).
+//!
+//! # Sources of options
+//!
+//! 1 set for the topic, 2 set for the broker, 3 set for all brokers, 4 from the broker's properties
+//! file, 5 the default, 6 set for a broker's logger, 7 set for client metrics, 8 set for the group.
 
 mod add_offsets_to_txn;
 mod add_partitions_to_txn;
