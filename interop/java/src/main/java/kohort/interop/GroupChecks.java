@@ -495,11 +495,6 @@ final class GroupChecks {
             }
             get(cluster.admin.deleteTopics(List.of(stem + "-b")).all());
             eventually("only what is left", () -> one.owned.size() == 2);
-            // KAFKA-18916: the same name again is another topic.
-            cluster.create(stem + "-b", 1);
-            cluster.write(stem + "-b", 0, 5);
-            Member.share(stem + "-b", 1, one);
-            readAll(5, one);
         }
     }
 
