@@ -8,6 +8,8 @@
 //! `run.logs()` and `run.data()` for its files; `install::maven` for jars. It
 //! returns a note and the versions it ran for the closing table, or why not.
 
+mod java;
+
 use crate::agent::{Agent, Protocol, catalog};
 use crate::broker::BrokerKind;
 use crate::failure::Failure;
@@ -56,6 +58,7 @@ pub(crate) fn all() -> Vec<Suite> {
     let mut suites = groups();
     suites.extend(static_members());
     suites.extend(Protocol::ALL.map(mixed));
+    suites.extend(java::all());
     suites
 }
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use super::Protocol;
 use crate::failure::Failure;
-use crate::install::{Toolchain, go, node, python};
+use crate::install::{Toolchain, go, maven, node, python};
 use crate::workspace::Workspace;
 
 /// Where an agent comes from.
@@ -25,6 +25,13 @@ const CLASSIC: &[Protocol] = &[Protocol::Classic];
 
 /// All agents.
 pub(crate) const ALL: &[Source] = &[
+    Source {
+        name: "java",
+        toolchain: Toolchain::Java,
+        protocols: BOTH,
+        static_members: true,
+        install: |workspace| maven::program(workspace, "Agent"),
+    },
     Source {
         name: "confluent-kafka",
         toolchain: Toolchain::Python,

@@ -4,6 +4,7 @@ import static kohort.interop.Checks.eventually;
 import static kohort.interop.Checks.get;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -12,6 +13,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -55,11 +57,15 @@ final class Cluster implements AutoCloseable {
     }
 
     void create(String name, int partitions, String... configs) throws Exception {
-        Map<String, String> map = new java.util.HashMap<>();
+        Map<String, String> map = new HashMap<>();
         for (int i = 0; i < configs.length; i += 2) map.put(configs[i], configs[i + 1]);
         get(admin.createTopics(List.of(new NewTopic(name, partitions, (short) 1).configs(map))).all());
         eventually("topic " + name + " has leaders", () -> get(admin.describeTopics(List.of(name)).allTopicNames())
             .get(name).partitions().stream().allMatch(partition -> partition.leader() != null));
+        // Kafka tells of a leader a moment before that leader takes records; one that answers here does.
+        Map<TopicPartition, OffsetSpec> all = new HashMap<>();
+        for (int i = 0; i < partitions; i++) all.put(new TopicPartition(name, i), OffsetSpec.latest());
+        get(admin.listOffsets(all).all());
     }
 
     KafkaProducer<String, String> producer(String... pairs) {

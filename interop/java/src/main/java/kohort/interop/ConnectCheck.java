@@ -108,6 +108,9 @@ final class ConnectCheck {
                 round(source);
                 arrived(sink);
                 description(group, 2);
+                Checks.report("please restart the broker");
+                round(source);
+                arrived(sink);
                 eventually("both tasks run", 60_000, () -> runs(port, "source") && runs(port, "sink"));
                 again.stop();
                 (first ? two : one).stop();

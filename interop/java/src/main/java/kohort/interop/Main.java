@@ -2,11 +2,24 @@ package kohort.interop;
 
 import java.nio.file.Path;
 
-/** Runs one suite of checks against a broker: {@code Main SUITE --bootstrap HOST:PORT [--only PART-OF-A-NAME]}. */
+import org.apache.kafka.common.utils.internals.AppInfoParser;
+
+/**
+ * Runs one suite of checks against a broker: {@code Main SUITE --bootstrap HOST:PORT [--only PART-OF-A-NAME]}. It prints
+ * a line for each check, {@code version CLIENT}, and {@code please restart the broker} where a check wants that; run by
+ * hand, the check goes on without.
+ */
 public final class Main {
     public static void main(String[] words) throws Exception {
         Arguments arguments = new Arguments(words);
         Checks checks = new Checks();
+        String version = AppInfoParser.getVersion();
+        Checks.report("version " + switch (arguments.verb) {
+            case "tools" -> "kafka-tools " + version;
+            case "streams" -> "kafka-streams " + version;
+            case "connect" -> "connect-runtime " + version + ", connect-file 4.3.1";
+            default -> "kafka-clients " + version;
+        });
         int threads = Integer.parseInt(arguments.text("threads", "4"));
         try (Cluster cluster = new Cluster(arguments.text("bootstrap"))) {
             switch (arguments.verb) {

@@ -77,6 +77,9 @@ final class StreamsCheck {
                 write(input, 2);
                 counted(results, counts, 3);
                 internalTopics(application);
+                Checks.report("please restart the broker");
+                write(input, 3);
+                counted(results, counts, 4);
                 again.stop();
                 second.stop();
                 that(again.output().contains("closed") && second.output().contains("closed"), "both closed");
@@ -87,7 +90,7 @@ final class StreamsCheck {
         long committed = get(cluster.admin.listConsumerGroupOffsets(application).partitionsToOffsetAndMetadata())
             .entrySet().stream().filter(entry -> entry.getKey().topic().equals(input))
             .mapToLong(entry -> entry.getValue().offset()).sum();
-        equal(3L * ROUND, committed, "sum of the committed offsets of the input");
+        equal(4L * ROUND, committed, "sum of the committed offsets of the input");
     }
 
     private static boolean running(Jvm instance) throws IOException {
