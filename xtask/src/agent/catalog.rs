@@ -29,7 +29,7 @@ pub(crate) const ALL: &[Source] = &[
         name: "java",
         toolchain: Toolchain::Java,
         protocols: BOTH,
-        static_members: true,
+        static_members: BOTH,
         install: |workspace| maven::program(workspace, "Agent"),
     },
     Source {
