@@ -213,6 +213,38 @@ impl BatchHeader {
         Ok(())
     }
 
+    /// Checks the checksum against the bytes of the whole `batch` that this header was read from.
+    pub fn check_crc(&self, batch: &[u8]) -> Result<(), RecordsError> {
+        let computed = crc32c::crc32c(batch.get(ATTRIBUTES_AT..).unwrap_or_default());
+        match self.crc == computed {
+            true => Ok(()),
+            false => Err(RecordsError::Checksum {
+                stored: self.crc,
+                computed,
+            }),
+        }
+    }
+
+    /// The records of the whole `batch` that this header was read from, decompressed if need be
+    /// into `scratch` (to at most `limit` bytes), for a reader who looks at them and goes on.
+    pub fn records_in<'a>(
+        &self,
+        batch: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+        limit: usize,
+    ) -> Result<super::RecordIter<'a>, RecordsError> {
+        let compressed = batch.get(HEADER_LENGTH..).unwrap_or_default();
+        let bytes = match self.compression()? {
+            Compression::None => compressed,
+            compression => {
+                scratch.clear();
+                compression.decompress(compressed, scratch, limit)?;
+                scratch
+            }
+        };
+        Ok(super::RecordIter::new(self, bytes))
+    }
+
     pub(super) fn set_attributes(
         &mut self,
         compression: Compression,
@@ -300,14 +332,7 @@ impl Batch {
 
     /// Checks the checksum against the bytes: reads all of them.
     pub fn check_crc(&self) -> Result<(), RecordsError> {
-        let computed = crc32c::crc32c(&self.bytes[ATTRIBUTES_AT..]);
-        match self.header.crc == computed {
-            true => Ok(()),
-            false => Err(RecordsError::Checksum {
-                stored: self.header.crc,
-                computed,
-            }),
-        }
+        self.header.check_crc(&self.bytes)
     }
 
     /// The records, decompressed if need be to at most `limit` bytes.
@@ -330,16 +355,7 @@ impl Batch {
         scratch: &'a mut Vec<u8>,
         limit: usize,
     ) -> Result<super::RecordIter<'a>, RecordsError> {
-        let compressed = &self.bytes[HEADER_LENGTH..];
-        let bytes = match self.header.compression()? {
-            Compression::None => compressed,
-            compression => {
-                scratch.clear();
-                compression.decompress(compressed, scratch, limit)?;
-                scratch
-            }
-        };
-        Ok(super::RecordIter::new(&self.header, bytes))
+        self.header.records_in(&self.bytes, scratch, limit)
     }
 }
 

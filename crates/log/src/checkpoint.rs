@@ -1,0 +1,168 @@
+//! The small files in which a log remembers what its segments do not say.
+
+use std::{io, sync::Arc};
+
+use crate::{
+    files::{CHECKPOINT, CLEAN_SHUTDOWN, RECOVERY_POINT},
+    storage::{Storage, StorageFile, read_file, replace_file},
+};
+
+/// `log-checkpoint`: what must survive, written seldom and whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Checkpoint {
+    /// Where the log starts: records before were deleted.
+    pub(crate) start_offset: i64,
+    /// Everything before was compacted.
+    pub(crate) cleaned_to: i64,
+}
+
+impl Checkpoint {
+    /// The checkpoint in the folder, or the one of a new log. `Err(None)` if it is damaged.
+    pub(crate) fn load(storage: &dyn Storage) -> Result<Checkpoint, Option<io::Error>> {
+        let Some(bytes) = read_file(storage, CHECKPOINT)? else {
+            return Ok(Checkpoint::default());
+        };
+        let mut checkpoint = Checkpoint::default();
+        let text = String::from_utf8(bytes).map_err(|_| None)?;
+        let mut lines = text.lines();
+        if lines.next() != Some("0") {
+            return Err(None);
+        }
+        for line in lines {
+            let (name, value) = line.split_once(' ').ok_or(None)?;
+            let value = value.parse().map_err(|_| None)?;
+            match name {
+                "start-offset" => checkpoint.start_offset = value,
+                "cleaned-to" => checkpoint.cleaned_to = value,
+                // Of a newer version.
+                _ => {}
+            }
+        }
+        Ok(checkpoint)
+    }
+
+    pub(crate) fn store(&self, storage: &dyn Storage) -> io::Result<()> {
+        let text = format!(
+            "0\nstart-offset {}\ncleaned-to {}\n",
+            self.start_offset, self.cleaned_to
+        );
+        replace_file(storage, CHECKPOINT, text.as_bytes())
+    }
+}
+
+/// `recovery-point`: up to where the log is known to be durable. Written after every flush, in
+/// place and without waiting for the device: it is true whenever it gets there. After a kill it is
+/// exact, after a power failure it may be behind.
+pub(crate) struct RecoveryPoint {
+    file: Arc<dyn StorageFile>,
+    slot: u64,
+}
+
+/// An offset and its checksum. Of two slots one is always whole.
+const SLOT: usize = 12;
+
+impl RecoveryPoint {
+    /// The recovery point in the folder; 0 for a new log.
+    pub(crate) fn open(storage: &dyn Storage) -> io::Result<(RecoveryPoint, i64)> {
+        let file = match storage.open(RECOVERY_POINT) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                storage.create(RECOVERY_POINT)?
+            }
+            file => file?,
+        };
+        let mut bytes = Vec::new();
+        file.read_at(&mut bytes, 0, 2 * SLOT)?;
+        let (slots, _) = bytes.as_chunks::<SLOT>();
+        let (mut point, mut slot) = (0, 0);
+        for (read, index) in slots.iter().zip(0..) {
+            let [a, b, c, d, e, f, g, h, i, j, k, l] = *read;
+            let offset = i64::from_be_bytes([a, b, c, d, e, f, g, h]);
+            let whole = crc32c::crc32c(&read[..8]) == u32::from_be_bytes([i, j, k, l]);
+            if whole && offset > point {
+                point = offset;
+                slot = 1 - index;
+            }
+        }
+        Ok((RecoveryPoint { file, slot }, point))
+    }
+
+    pub(crate) fn store(&mut self, offset: i64) -> io::Result<()> {
+        let mut bytes = [0; SLOT];
+        bytes[..8].copy_from_slice(&offset.to_be_bytes());
+        let crc = crc32c::crc32c(&bytes[..8]);
+        bytes[8..].copy_from_slice(&crc.to_be_bytes());
+        self.file.write_at(&bytes, self.slot * SLOT as u64)?;
+        self.slot = 1 - self.slot;
+        Ok(())
+    }
+}
+
+/// `clean-shutdown`: how the log was when it was closed. It counts only if the log still is so,
+/// and is removed by the first append, without waiting for the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CleanShutdown {
+    /// Where the newest segment begins.
+    pub(crate) base_offset: i64,
+    /// Its size in bytes.
+    pub(crate) size: u64,
+    /// Where the log ends.
+    pub(crate) end_offset: i64,
+}
+
+impl CleanShutdown {
+    pub(crate) fn load(storage: &dyn Storage) -> io::Result<Option<CleanShutdown>> {
+        let bytes = read_file(storage, CLEAN_SHUTDOWN)?.unwrap_or_default();
+        let text = String::from_utf8(bytes).unwrap_or_default();
+        let fields: Vec<i64> = text.split_whitespace().flat_map(str::parse).collect();
+        Ok(match fields[..] {
+            [base_offset, size, end_offset] => Some(CleanShutdown {
+                base_offset,
+                size: size as u64,
+                end_offset,
+            }),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn store(&self, storage: &dyn Storage) -> io::Result<()> {
+        let text = format!("{} {} {}\n", self.base_offset, self.size, self.end_offset);
+        replace_file(storage, CLEAN_SHUTDOWN, text.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryStorage;
+
+    #[test]
+    fn what_is_stored_is_loaded() {
+        let storage = MemoryStorage::new();
+        assert_eq!(Checkpoint::load(&storage).unwrap(), Checkpoint::default());
+        let checkpoint = Checkpoint {
+            start_offset: 12,
+            cleaned_to: 7,
+        };
+        checkpoint.store(&storage).unwrap();
+        assert_eq!(Checkpoint::load(&storage).unwrap(), checkpoint);
+        replace_file(&storage, CHECKPOINT, b"0\nstart-offset x\n").unwrap();
+        assert!(Checkpoint::load(&storage).is_err());
+    }
+
+    #[test]
+    fn a_torn_recovery_point_falls_back_to_the_one_before() {
+        let storage = MemoryStorage::new();
+        let (mut point, offset) = RecoveryPoint::open(&storage).unwrap();
+        assert_eq!(offset, 0);
+        for offset in [5, 9, 12] {
+            point.store(offset).unwrap();
+            assert_eq!(RecoveryPoint::open(&storage).unwrap().1, offset);
+        }
+        // The next one goes to the second slot.
+        let (point, _) = RecoveryPoint::open(&storage).unwrap();
+        point.file.write_at(b"torn", SLOT as u64).unwrap();
+        assert_eq!(RecoveryPoint::open(&storage).unwrap().1, 12);
+        point.file.write_at(b"torn", 0).unwrap();
+        assert_eq!(RecoveryPoint::open(&storage).unwrap().1, 0);
+    }
+}

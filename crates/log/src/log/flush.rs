@@ -1,0 +1,104 @@
+//! Making what was appended durable.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use super::Log;
+use crate::{
+    LogError,
+    checkpoint::CleanShutdown,
+    files::{CLEAN_SHUTDOWN, RECOVERY_POINT},
+    segment::{Segment, path},
+};
+
+impl Log {
+    /// Makes everything durable that was appended before the call, and returns the offset before
+    /// which everything is. Waits for the device; appends and reads go on meanwhile.
+    ///
+    /// Callers that come while one is at it share the next flush: of many, only few wait for a
+    /// device operation of their own.
+    ///
+    /// # Errors
+    ///
+    /// If the device fails, for good: see [`LogError::FlushFailed`].
+    pub fn flush(&self) -> Result<i64, LogError> {
+        let wanted = self.end_offset();
+        if self.flushed_offset() >= wanted {
+            return Ok(self.flushed_offset());
+        }
+        let mut recovery_point = self.flush.lock();
+        if self.has_failed() {
+            return Err(LogError::FlushFailed);
+        }
+        let flushed = self.flushed_offset();
+        if flushed >= wanted {
+            return Ok(flushed);
+        }
+        // More may have come while this one waited: take all of it.
+        let (segments, end_offset) = self.unflushed(flushed);
+        if let Err((segment, error)) = self.sync(&segments) {
+            self.flush_failed.store(true, Ordering::Release);
+            return Err(LogError::io("cannot flush", segment, error));
+        }
+        self.flushed.store(end_offset, Ordering::Release);
+        // It only saves work at the next start: nothing depends on it.
+        let _ = recovery_point.store(end_offset);
+        Ok(end_offset)
+    }
+
+    fn unflushed(&self, flushed: i64) -> (Vec<Arc<Segment>>, i64) {
+        let view = self.view.read();
+        let first = view.segment_at(flushed);
+        (view.segments[first..].to_vec(), view.end_offset)
+    }
+
+    fn sync(&self, segments: &[Arc<Segment>]) -> Result<(), (String, std::io::Error)> {
+        let Some((active, closed)) = segments.split_last() else {
+            return Ok(());
+        };
+        for segment in closed {
+            segment.sync(true).map_err(|e| (segment.name(), e))?;
+        }
+        // The file itself must be there after a power failure. One that is older than the last
+        // flush is.
+        if !closed.is_empty() || self.flushed_offset() <= active.base_offset {
+            self.storage.sync().map_err(|e| (self.name(), e))?;
+        }
+        active.sync(false).map_err(|e| (active.name(), e))
+    }
+
+    /// Flushes, and writes down what makes the next start quick. The log takes no more data from
+    /// then on, whether that works or not; it can still be read.
+    pub fn close(&self) -> Result<(), LogError> {
+        let _maintenance = self.maintenance.lock();
+        {
+            // An append that is under way ends first.
+            let _writer = self.writer.lock();
+            if self.closed.swap(true, Ordering::AcqRel) {
+                return Ok(());
+            }
+        }
+        self.flush()?;
+        let recovery_point = &mut *self.flush.lock();
+        let writer = self.writer.lock();
+        if writer.marked_clean {
+            return Ok(());
+        }
+        let (active, end_offset) = {
+            let view = self.view.read();
+            (view.active().clone(), view.end_offset)
+        };
+        active.write_index()?;
+        self.write_snapshot(&writer, end_offset)?;
+        recovery_point
+            .store(end_offset)
+            .map_err(|e| LogError::io("cannot write", path(&self.storage, RECOVERY_POINT), e))?;
+        let marker = CleanShutdown {
+            base_offset: active.base_offset,
+            size: active.size(),
+            end_offset,
+        };
+        marker
+            .store(&*self.storage)
+            .map_err(|e| LogError::io("cannot write", path(&self.storage, CLEAN_SHUTDOWN), e))
+    }
+}

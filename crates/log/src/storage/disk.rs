@@ -1,0 +1,125 @@
+//! A folder of the file system.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{Storage, StorageFile};
+
+/// A folder of the file system.
+#[derive(Debug)]
+pub struct DiskStorage {
+    folder: PathBuf,
+}
+
+impl DiskStorage {
+    /// The folder, which is made if there is none (its parent is not).
+    pub fn open(folder: impl Into<PathBuf>) -> io::Result<DiskStorage> {
+        let folder = folder.into();
+        match fs::create_dir(&folder) {
+            Ok(()) => {
+                if let Some(parent) = folder.parent() {
+                    let parent = match parent.as_os_str().is_empty() {
+                        true => Path::new("."),
+                        false => parent,
+                    };
+                    File::open(parent)?.sync_all()?;
+                }
+            }
+            // On a read-only file system that is what it says even if the folder is there.
+            Err(_) if folder.is_dir() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(DiskStorage { folder })
+    }
+}
+
+impl Storage for DiskStorage {
+    fn name(&self) -> String {
+        self.folder.display().to_string()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            // What is not UTF-8 is not the log's.
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(self.folder.join(name))?;
+        Ok(Arc::new(DiskFile(file)))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn StorageFile>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(self.folder.join(name))?;
+        Ok(Arc::new(DiskFile(file)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.folder.join(from), self.folder.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.folder.join(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+struct DiskFile(File);
+
+impl StorageFile for DiskFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, out: &mut Vec<u8>, position: u64, length: usize) -> io::Result<()> {
+        let end = out.len() + length;
+        out.reserve(length);
+        while out.len() < end {
+            let left = end - out.len();
+            let at = position + (length - left) as u64;
+            // Reading into memory that is not initialised yet saves clearing it first. There may
+            // be more room than was asked for.
+            let read = rustix::io::pread(&self.0, rustix::buffer::spare_capacity(&mut *out), at);
+            match read {
+                Ok(0) => break,
+                Ok(_) => out.truncate(end),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, position)
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
