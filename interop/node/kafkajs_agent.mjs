@@ -84,7 +84,7 @@ const rangeAssigner = ({ cluster }) => ({
     return members.map(({ memberId }) => ({
       memberId,
       memberAssignment: AssignerProtocol.MemberAssignment.encode({
-        version: 1,
+        version: 0,
         assignment: Object.fromEntries(shares.map(([topic, share]) => [topic, share.get(memberId)])),
         userData: Buffer.alloc(0)
       })
@@ -92,7 +92,8 @@ const rangeAssigner = ({ cluster }) => ({
   },
   protocol ({ topics }) {
     const metadata = AssignerProtocol.MemberMetadata.encode({
-      version: 1,
+      // Version 1 has a field more, which kafkajs does not write.
+      version: 0,
       topics,
       userData: Buffer.alloc(0)
     })

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { Admin, Consumer, Producer, ProduceAcks } from '@platformatic/kafka'
 import * as agent from './agent.mjs'
 
-const RETRY = { retries: 20, retryDelay: 100, connectTimeout: 1000 }
+const RETRY = { retries: 20, retryDelay: 100, connectTimeout: 1000, requestTimeout: 10000 }
 
 function version () {
   const entry = createRequire(import.meta.url).resolve('@platformatic/kafka')
@@ -58,7 +58,9 @@ class Member {
   #consumer
   #messages = []
   #pending = new Map()
+  #next = new Map()
   #broken = false
+  #began = 0
 
   constructor (given, owned) {
     this.#given = given
@@ -95,7 +97,8 @@ class Member {
         this.#broken = true
       })
     }
-    while (!stopping() && !this.#broken) {
+    this.#began = Date.now()
+    while (!stopping() && !this.#broken && !this.#silent()) {
       this.#notice()
       this.#deliver()
       await this.#commit()
@@ -103,15 +106,27 @@ class Member {
     }
   }
 
+  // The library's heartbeats sometimes end with a connection that broke, and it does not notice.
+  #silent () {
+    const last = Math.max(this.#consumer.lastHeartbeat?.getTime() ?? 0, this.#began)
+    const silent = Date.now() - last > 2 * agent.SESSION_TIMEOUT_MS
+    if (silent) agent.log('no heartbeat for twice the session timeout')
+    return silent
+  }
+
   // The library changes the assignment beneath its user; this sees it soon after.
   #notice () {
     const mine = this.#consumer.assignments?.find(each => each.topic === this.#given.topic)
     this.#owned.become(mine?.partitions ?? [])
+    for (const ofPartition of [this.#next, this.#pending]) {
+      for (const partition of ofPartition.keys()) {
+        if (!this.#owned.has(partition)) ofPartition.delete(partition)
+      }
+    }
   }
 
   #deliver () {
-    // What was fetched before a rebalance took the partition away is not ours to handle.
-    const messages = this.#messages.filter(message => this.#owned.has(message.partition))
+    const messages = this.#messages.filter(message => this.#isNew(message))
     this.#messages = []
     if (messages.length === 0) return
     const records = messages.map(message =>
@@ -120,10 +135,15 @@ class Member {
     for (const { partition, offset } of messages) this.#pending.set(partition, offset + 1n)
   }
 
+  // The library does not stop for rebalances: what it fetched before a partition was taken away
+  // is not ours to handle, and what it fetches again after it joined was handled already.
+  #isNew ({ partition, offset }) {
+    if (!this.#owned.has(partition) || offset < (this.#next.get(partition) ?? 0n)) return false
+    this.#next.set(partition, offset + 1n)
+    return true
+  }
+
   async #commit () {
-    for (const partition of this.#pending.keys()) {
-      if (!this.#owned.has(partition)) this.#pending.delete(partition)
-    }
     if (this.#pending.size === 0) return
     const pairs = [...this.#pending]
     const printed = pairs.map(([partition, offset]) => [partition, Number(offset)])
@@ -146,7 +166,8 @@ class Member {
 
 function rangeAssignor (topic) {
   return {
-    protocols: [{ name: 'range', version: 1 }],
+    // The library writes version 0, whatever it is told to call it.
+    protocols: [{ name: 'range', version: 0 }],
     partitionAssigner (_, members, topics, metadata) {
       const partitions = metadata.topics.get(topic).partitionsCount
       const share = agent.range(members.keys(), partitions)
