@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use super::SETTINGS;
 use crate::failure::Failure;
 use crate::run::Run;
 
@@ -18,5 +19,8 @@ pub(super) fn command(run: &Run, address: &str, folder: &Path) -> Result<Command
     command
         .args(["serve", "--listen", address, "--data-dir"])
         .arg(folder);
+    for (name, value) in SETTINGS {
+        command.args(["--set", &format!("{name}={value}")]);
+    }
     Ok(command)
 }

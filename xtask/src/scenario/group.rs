@@ -23,7 +23,7 @@ pub(crate) fn group(
     let agent = Agent::install(source, run)?;
     let mut stage = Stage::set(run, &agent, protocol)?;
     let played = play(&mut stage, &agent);
-    played.map_err(|failure| Failure::new(format!("{failure}\n   broker:{}", stage.broker.tail())))
+    played.map_err(|failure| stage.explain(failure))
 }
 
 fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {

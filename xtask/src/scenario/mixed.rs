@@ -21,7 +21,7 @@ pub(crate) fn mixed(run: &Run, agents: &[Agent], protocol: Protocol) -> Result<P
     let mut stage = Stage::set(run, first, protocol)?;
     let assignor = (protocol == Protocol::Classic).then_some(CLASSIC_ASSIGNOR);
     let played = play(&mut stage, agents, first, last, assignor);
-    played.map_err(|failure| Failure::new(format!("{failure}\n   broker:{}", stage.broker.tail())))
+    played.map_err(|failure| stage.explain(failure))
 }
 
 fn play(
@@ -37,6 +37,7 @@ fn play(
             .all(|agent| agent.compressions.contains(compression))
     });
     let common: Vec<&String> = common.collect();
+    stage.note("one member of each library starts")?;
     let mut members = Vec::new();
     for agent in agents {
         // Every library reads what every other has compressed.
@@ -48,7 +49,7 @@ fn play(
     stage.until_shared_by(&members)?;
     stage.until_delivered()?;
 
-    // One is killed, and replaced by another of another library.
+    stage.note("one is killed and another joins")?;
     stage.produce_during(first, DURING, |stage| {
         stage.cast.kill(members.remove(0))?;
         members.push(stage.join_as(last, None, assignor)?);
@@ -56,17 +57,19 @@ fn play(
     })?;
     stage.until_delivered()?;
 
+    stage.note("the broker is restarted")?;
     stage.cast.commits_may_fail = true;
     stage.produce_during(last, DURING, |stage| {
         stage.broker.stop()?;
         stage.broker.start_again()
     })?;
     stage.until_delivered()?;
+    stage.note("everybody settles")?;
     stage.until_shared_by(&members)?;
     stage.until_settled(members.len())?;
     stage.cast.commits_may_fail = false;
 
-    // Half of them leave, the others take over.
+    stage.note("half of them leave")?;
     for member in members.split_off(members.len() / 2) {
         stage.cast.close(member)?;
     }

@@ -37,6 +37,8 @@ pub(super) struct Stage<'a> {
     pub(super) produced: u64,
     /// Whether all producers so far were idempotent.
     idempotent: bool,
+    /// What is going on, as it was last noted.
+    now: &'static str,
 }
 
 impl<'a> Stage<'a> {
@@ -56,6 +58,7 @@ impl<'a> Stage<'a> {
             administrator,
             produced,
             idempotent,
+            now: "the beginning",
         })
     }
 
@@ -115,11 +118,18 @@ impl<'a> Stage<'a> {
     }
 
     /// Writes what happens next into `timeline.log`, beside the logs of the processes.
-    pub(super) fn note(&self, what: &str) -> Result<(), Failure> {
+    pub(super) fn note(&mut self, what: &'static str) -> Result<(), Failure> {
+        self.now = what;
         let path = self.run.logs().join("timeline.log");
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         writeln!(file, "{:8.3} {what}", began().elapsed().as_secs_f64())?;
         Ok(())
+    }
+
+    /// Adds to a failure what was going on, and the end of the broker's log.
+    pub(super) fn explain(&self, failure: Failure) -> Failure {
+        let tail = self.broker.tail();
+        Failure::new(format!("{}: {failure}\n   broker:{tail}", self.now))
     }
 
     fn next_values(&mut self, agent: &Agent, count: u64) -> std::ops::Range<u64> {

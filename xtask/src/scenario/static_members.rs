@@ -17,10 +17,11 @@ pub(crate) fn static_members(
     let agent = Agent::install(source, run)?;
     let mut stage = Stage::set(run, &agent, protocol)?;
     let played = play(&mut stage, &agent);
-    played.map_err(|failure| Failure::new(format!("{failure}\n   broker:{}", stage.broker.tail())))
+    played.map_err(|failure| stage.explain(failure))
 }
 
 fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
+    stage.note("three static members start")?;
     let mut members = Vec::new();
     for instance in INSTANCES {
         members.push(stage.join_as(agent, Some(instance), None)?);
@@ -30,6 +31,7 @@ fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
     stage.until_delivered()?;
     stage.until_settled(members.len())?;
 
+    stage.note("one is restarted")?;
     // It comes back, within its session timeout, to what it had.
     let restarted = members.remove(2);
     let owned = stage.cast.member(restarted).owned.clone();
