@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use kohort_wire::{ApiKey, ErrorCode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -22,7 +22,7 @@ pub(crate) async fn by_leader<T: Clone, V>(
     api: ApiKey,
     items: Vec<(TopicPartition, T)>,
     timeout: Duration,
-    call: impl AsyncFn(i32, Vec<(TopicPartition, T)>) -> Result<Each<TopicPartition, V>>,
+    call: impl Fn(i32, Vec<(TopicPartition, T)>) -> BoxFuture<'static, Result<Each<TopicPartition, V>>>,
 ) -> Each<TopicPartition, V> {
     let order: FxHashMap<_, _> = items.iter().map(|(p, _)| p.clone()).zip(0..).collect();
     let mut left = items;
@@ -31,16 +31,21 @@ pub(crate) async fn by_leader<T: Clone, V>(
     let mut retry = cluster.retry_for(api.name(), timeout);
     while !left.is_empty() {
         let (leaders, mut failed) = share_out(cluster, api, &left).await;
-        let calls = leaders.into_iter().map(async |(broker, items)| {
+        let mut calls = Vec::new();
+        for (broker, items) in leaders {
             let partitions: Vec<_> = items.iter().map(|(p, _)| p.clone()).collect();
-            match retry.attempt(call(broker, items)).await {
-                Ok(results) => results,
-                Err(error) => {
-                    let failed = partitions.into_iter().map(|p| (p, Err(error.clone())));
-                    failed.collect()
+            let answer = call(broker, items);
+            let retry = &retry;
+            calls.push(async move {
+                match retry.attempt(answer).await {
+                    Ok(results) => results,
+                    Err(error) => {
+                        let failed = partitions.into_iter().map(|p| (p, Err(error.clone())));
+                        failed.collect::<Vec<_>>()
+                    }
                 }
-            }
-        });
+            });
+        }
         let mut again = FxHashSet::default();
         let mut last = None;
         let results = join_all(calls).await.into_iter().flatten();

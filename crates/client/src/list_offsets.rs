@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use kohort_wire::{ApiKey, codec::Versions, messages::*};
 
 use crate::{
@@ -90,19 +91,28 @@ pub(crate) async fn list_offsets(
     isolation_level: IsolationLevel,
     timeout: Duration,
 ) -> Each<TopicPartition, ListedOffset> {
-    const API: ApiKey = ApiKey::ListOffsets;
-    by_leader(cluster, API, partitions, timeout, async |broker, items| {
-        let since = items.iter().map(|(_, spec)| spec.since()).max();
-        let versions = Versions::new(since.unwrap_or(1), i16::MAX);
-        let to = Destination::Broker(broker);
-        let connection = cluster.connection(&to, Lane::Main).await?;
-        let version = connection.version_of::<ListOffsetsRequest>(versions)?;
-        let request = request(items, isolation_level, cluster.config().request_timeout);
-        let timeout = cluster.config().request_timeout;
-        let response = connection.call(&request, version, timeout).await?;
-        Ok(results(response))
-    })
-    .await
+    let call = |broker, items| -> BoxFuture<'static, _> {
+        let cluster = cluster.clone();
+        Box::pin(async move { ask(&cluster, broker, items, isolation_level).await })
+    };
+    by_leader(cluster, ApiKey::ListOffsets, partitions, timeout, call).await
+}
+
+async fn ask(
+    cluster: &Cluster,
+    broker: i32,
+    items: Vec<(TopicPartition, OffsetSpec)>,
+    isolation_level: IsolationLevel,
+) -> Result<Each<TopicPartition, ListedOffset>> {
+    let since = items.iter().map(|(_, spec)| spec.since()).max();
+    let versions = Versions::new(since.unwrap_or(1), i16::MAX);
+    let to = Destination::Broker(broker);
+    let connection = cluster.connection(&to, Lane::Main).await?;
+    let version = connection.version_of::<ListOffsetsRequest>(versions)?;
+    let timeout = cluster.config().request_timeout;
+    let request = request(items, isolation_level, timeout);
+    let response = connection.call(&request, version, timeout).await?;
+    Ok(results(response))
 }
 
 fn request(

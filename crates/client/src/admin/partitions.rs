@@ -1,14 +1,15 @@
 //! Offsets of partitions by time, and the deletion of records.
 
+use futures_util::future::BoxFuture;
 use kohort_wire::{ApiKey, messages::*};
 
 use super::Admin;
 use crate::{
-    Each, IsolationLevel, ListedOffset, OffsetSpec, Subject, TopicPartition,
+    Each, IsolationLevel, ListedOffset, OffsetSpec, Result, Subject, TopicPartition,
     by_leader::{by_leader, by_topic},
     error::check,
     list_offsets::list_offsets,
-    rpc::{Destination, Lane},
+    rpc::Destination,
 };
 
 impl Admin {
@@ -28,42 +29,48 @@ impl Admin {
         &self,
         partitions: &[(TopicPartition, i64)],
     ) -> Each<TopicPartition, i64> {
-        const API: ApiKey = ApiKey::DeleteRecords;
         let timeout = self.cluster.config().api_timeout;
+        let call = |broker, items| -> BoxFuture<'static, _> {
+            let admin = self.clone();
+            Box::pin(async move { admin.delete_records_at(broker, items).await })
+        };
         let items = partitions.to_vec();
-        by_leader(&self.cluster, API, items, timeout, async |broker, items| {
-            let to = Destination::Broker(broker);
-            let connection = self.cluster.connection(&to, Lane::Main).await?;
-            let version = connection.version::<DeleteRecordsRequest>()?;
-            let topics = by_topic(items).into_iter().map(|(name, partitions)| {
-                let partitions = partitions.into_iter();
-                DeleteRecordsTopic {
-                    name,
-                    partitions: partitions
-                        .map(|(partition_index, offset)| DeleteRecordsPartition {
-                            partition_index,
-                            offset,
-                        })
-                        .collect(),
-                }
+        by_leader(&self.cluster, ApiKey::DeleteRecords, items, timeout, call).await
+    }
+
+    async fn delete_records_at(
+        &self,
+        broker: i32,
+        items: Vec<(TopicPartition, i64)>,
+    ) -> Result<Each<TopicPartition, i64>> {
+        let topics = by_topic(items).into_iter().map(|(name, partitions)| {
+            let partitions = partitions.into_iter();
+            let partitions = partitions.map(|(partition_index, offset)| DeleteRecordsPartition {
+                partition_index,
+                offset,
             });
-            let request = DeleteRecordsRequest {
-                topics: topics.collect(),
-                timeout_ms: self.timeout_ms(),
-            };
-            let timeout = self.cluster.config().request_timeout;
-            let response = connection.call(&request, version, timeout).await?;
-            let mut results = Vec::new();
-            for topic in response.topics {
-                for partition in topic.partitions {
-                    let name = TopicPartition::new(&*topic.name, partition.partition_index);
-                    let subject = || Subject::Partition(name.clone());
-                    let result = check(API, partition.error_code, None, subject);
-                    results.push((name, result.map(|()| partition.low_watermark)));
-                }
+            DeleteRecordsTopic {
+                name,
+                partitions: partitions.collect(),
             }
-            Ok(results)
-        })
-        .await
+        });
+        let request = DeleteRecordsRequest {
+            topics: topics.collect(),
+            timeout_ms: self.timeout_ms(),
+        };
+        let response = self
+            .cluster
+            .call(&Destination::Broker(broker), &request)
+            .await?;
+        let mut results = Vec::new();
+        for topic in response.topics {
+            for partition in topic.partitions {
+                let name = TopicPartition::new(&*topic.name, partition.partition_index);
+                let subject = || Subject::Partition(name.clone());
+                let result = check(ApiKey::DeleteRecords, partition.error_code, None, subject);
+                results.push((name, result.map(|()| partition.low_watermark)));
+            }
+        }
+        Ok(results)
     }
 }

@@ -43,10 +43,7 @@ mod record;
 mod request;
 mod sender;
 
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::Arc;
 
 pub use config::{Acks, ProducerConfig};
 pub use delivery::Delivery;
@@ -59,7 +56,7 @@ use self::{
     accumulator::{Accumulator, Appended},
     sender::Sender,
 };
-use crate::{ByteString, Error, Result, rpc::Cluster};
+use crate::{ByteString, Error, Result, rpc::Cluster, time::now_ms};
 
 /// Writes records. Cloning it gives another handle of the same producer.
 ///
@@ -191,10 +188,4 @@ impl Producer {
         self.handle.accumulator.close();
         self.flush().await;
     }
-}
-
-/// Milliseconds since 1970.
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_millis() as i64)
 }

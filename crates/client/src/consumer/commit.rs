@@ -1,0 +1,94 @@
+//! Committing how far the application has come.
+
+use std::{sync::Arc, time::Duration};
+
+use kohort_wire::{ErrorCode, codec::Versions, messages::OffsetCommitRequest};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::shared::Shared;
+use crate::{
+    CommittedOffset, Error, Result, TopicPartition,
+    committed::{commit_request, commit_response},
+    rpc::{Destination, Lane},
+};
+
+/// Commits `offsets`, trying again for as long as `timeout`.
+pub(super) async fn commit(
+    shared: &Shared,
+    offsets: &[(TopicPartition, CommittedOffset)],
+    timeout: Duration,
+) -> Result<()> {
+    let Some(group_id) = &shared.config.group_id else {
+        return Err(Error::config("group.id", "is needed to commit"));
+    };
+    if offsets.is_empty() {
+        return Ok(());
+    }
+    let to = Destination::Group(group_id.clone());
+    let mut retry = shared.cluster.retry_for("committing offsets", timeout);
+    loop {
+        let committer = shared.lock().committer.clone();
+        let consumer_protocol = committer
+            .as_ref()
+            .is_some_and(|member| member.consumer_protocol);
+        // Version 10 names topics by id; members of the consumer protocol need version 9.
+        let versions = Versions::new(if consumer_protocol { 9 } else { 2 }, 9);
+        let attempt = async {
+            let connection = shared.cluster.connection(&to, Lane::Group).await?;
+            let version = connection.version_of::<OffsetCommitRequest>(versions)?;
+            let request = commit_request(group_id, committer.as_ref(), offsets);
+            let timeout = shared.cluster.config().request_timeout;
+            connection.call(&request, version, timeout).await
+        };
+        let results = match retry.attempt(attempt).await {
+            Ok(response) => commit_response(response),
+            Err(error) => {
+                shared.cluster.note_error(&to, &error);
+                retry.failed(error).await?;
+                continue;
+            }
+        };
+        let error = results.into_iter().find_map(|(_, result)| result.err());
+        let Some(error) = error else {
+            let mut state = shared.lock();
+            for (name, offset) in offsets {
+                if let Some(partition) = state.partitions.get_mut(name) {
+                    partition.committed = Some(offset.offset);
+                }
+            }
+            return Ok(());
+        };
+        shared.cluster.note_error(&to, &error);
+        // The member's epoch has moved on while the request was on its way.
+        let stale = error.code() == Some(ErrorCode::STALE_MEMBER_EPOCH) && {
+            let now = shared.lock().committer.clone();
+            now.is_some() && now.map(|now| now.epoch) != committer.map(|then| then.epoch)
+        };
+        if !stale {
+            retry.failed(error).await?;
+        }
+    }
+}
+
+/// Commits now and then what the application has finished with.
+pub(super) async fn auto_commit(shared: Arc<Shared>) {
+    let mut ticks = interval(shared.config.auto_commit_interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.reset();
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = shared.closed.cancelled() => return,
+        }
+        let offsets = shared.lock().to_commit(true, None);
+        let committing = commit(&shared, &offsets, shared.cluster.config().request_timeout);
+        let committed = tokio::select! {
+            committed = committing => committed,
+            () = shared.closed.cancelled() => return,
+        };
+        if let Err(error) = committed {
+            // The next time has a chance too.
+            tracing::warn!(%error, "offsets could not be committed");
+        }
+    }
+}

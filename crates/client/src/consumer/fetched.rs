@@ -1,0 +1,275 @@
+//! What a Fetch brought for one partition, taken apart as the application wants it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use kohort_wire::{
+    messages::AbortedTransaction,
+    records::{Batch, BatchHeader, ControlRecord, RecordIter, RecordsError},
+};
+use rustc_hash::FxHashSet;
+
+/// How batches are to be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading {
+    pub(super) check_crcs: bool,
+    pub(super) decompressed_bytes_max: usize,
+}
+
+/// The records of one partition from one answer.
+#[derive(Debug)]
+pub(super) struct Fetched {
+    /// How much of the prefetched bytes it is.
+    pub(super) size: usize,
+    batches: Bytes,
+    /// A batch of which a part has been handed out.
+    open: Option<(BatchHeader, Bytes)>,
+    /// Aborted transactions, by their first offset; empty unless only committed records are read.
+    aborted: VecDeque<AbortedTransaction>,
+    /// Who is in one of them where we are.
+    aborting: FxHashSet<i64>,
+    committed_only: bool,
+    /// What is to be read next.
+    pub(super) next: i64,
+    /// The epoch of the leader that wrote what was read last.
+    pub(super) leader_epoch: i32,
+}
+
+/// Consecutive records of one batch, checked.
+#[derive(Debug, Clone)]
+pub(super) struct Chunk {
+    pub(super) header: BatchHeader,
+    pub(super) bytes: Bytes,
+    /// Records before this offset are not wanted.
+    pub(super) from: i64,
+    /// How many are wanted.
+    pub(super) count: usize,
+    /// What is to be read after them.
+    pub(super) next: i64,
+}
+
+impl Fetched {
+    /// `aborted` is `None` if all records count. Reading begins at `offset`.
+    pub(super) fn new(
+        batches: Bytes,
+        aborted: Option<Vec<AbortedTransaction>>,
+        offset: i64,
+    ) -> Fetched {
+        let committed_only = aborted.is_some();
+        let mut aborted = aborted.unwrap_or_default();
+        aborted.sort_by_key(|transaction| transaction.first_offset);
+        Fetched {
+            size: batches.len(),
+            batches,
+            open: None,
+            aborted: aborted.into(),
+            aborting: FxHashSet::default(),
+            committed_only,
+            next: offset,
+            leader_epoch: -1,
+        }
+    }
+
+    /// The offset after the last whole batch, and its leader epoch. Looks at headers only.
+    pub(super) fn end(&self) -> Option<(i64, i32)> {
+        let mut batches = self.batches.clone();
+        let mut end = None;
+        while let Ok(batch) = Batch::split_from(&mut batches) {
+            let header = batch.header();
+            end = Some((header.next_offset(), header.partition_leader_epoch));
+        }
+        end
+    }
+
+    /// At most `most` records; `None` if there are no more.
+    pub(super) fn next(
+        &mut self,
+        most: usize,
+        reading: Reading,
+    ) -> Result<Option<Chunk>, RecordsError> {
+        loop {
+            if let Some((header, bytes)) = self.open.take()
+                && let Some(chunk) = self.cut(header, bytes, most)?
+            {
+                return Ok(Some(chunk));
+            } else if self.open.is_none() && !self.open_next(reading)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Cuts at most `most` records off a batch; `None` if none of it is wanted.
+    fn cut(
+        &mut self,
+        header: BatchHeader,
+        bytes: Bytes,
+        most: usize,
+    ) -> Result<Option<Chunk>, RecordsError> {
+        let from = self.next;
+        let mut records = RecordIter::new(&header, &bytes);
+        let (mut length, mut total, mut wanted) = (0, 0, 0);
+        let mut last = from - 1;
+        let whole = loop {
+            match records.next().transpose()? {
+                Some(record) => {
+                    length += record.bytes.len();
+                    total += 1;
+                    if record.offset >= from {
+                        wanted += 1;
+                        last = record.offset;
+                    }
+                }
+                None => break true,
+            }
+            if wanted == most && total < header.count {
+                break false;
+            }
+        };
+        let mut taken = header;
+        taken.count = total;
+        self.leader_epoch = header.partition_leader_epoch;
+        if whole {
+            self.next = from.max(header.next_offset());
+        } else {
+            self.next = last + 1;
+            let mut left = header;
+            left.count -= total;
+            self.open = Some((left, bytes.slice(length..)));
+        }
+        Ok((wanted > 0).then(|| Chunk {
+            header: taken,
+            bytes: bytes.slice(..length),
+            from,
+            count: wanted,
+            next: self.next,
+        }))
+    }
+
+    /// Opens the next batch that holds records for the application. Returns whether there is one.
+    fn open_next(&mut self, reading: Reading) -> Result<bool, RecordsError> {
+        loop {
+            if self.batches.is_empty() {
+                return Ok(false);
+            }
+            let batch = match Batch::split_from(&mut self.batches) {
+                Ok(batch) => batch,
+                // An answer may end in the middle of a batch.
+                Err(RecordsError::Truncated { .. }) => {
+                    self.batches = Bytes::new();
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
+            };
+            let header = *batch.header();
+            if header.next_offset() <= self.next {
+                continue;
+            }
+            if reading.check_crcs {
+                batch.check_crc()?;
+            }
+            if header.is_control() || self.is_aborted(&header) {
+                if header.is_control() {
+                    self.end_transaction(&batch, reading)?;
+                }
+                self.next = header.next_offset();
+                self.leader_epoch = header.partition_leader_epoch;
+                continue;
+            }
+            let records = batch.records(reading.decompressed_bytes_max)?;
+            let bytes = records.bytes().clone();
+            self.open = Some((header, bytes));
+            return Ok(true);
+        }
+    }
+
+    fn is_aborted(&mut self, header: &BatchHeader) -> bool {
+        while let Some(transaction) = self.aborted.front()
+            && transaction.first_offset <= header.last_offset()
+        {
+            self.aborting.insert(transaction.producer_id);
+            self.aborted.pop_front();
+        }
+        self.committed_only
+            && header.is_transactional()
+            && self.aborting.contains(&header.producer_id)
+    }
+
+    fn end_transaction(&mut self, batch: &Batch, reading: Reading) -> Result<(), RecordsError> {
+        if self.aborting.is_empty() {
+            return Ok(());
+        }
+        let records = batch.records(reading.decompressed_bytes_max)?;
+        if let Some(record) = records.iter().next() {
+            let marker = ControlRecord::parse(&record?)?;
+            if let ControlRecord::EndTransaction(_) = marker {
+                self.aborting.remove(&batch.header().producer_id);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kohort_wire::records::{BatchBuilder, Compression};
+
+    use super::*;
+
+    const READING: Reading = Reading {
+        check_crcs: true,
+        decompressed_bytes_max: 1 << 20,
+    };
+
+    fn batch(base_offset: i64, count: i64) -> Vec<u8> {
+        let mut builder = BatchBuilder::new(Compression::Lz4, None);
+        builder.set_base_offset(base_offset);
+        for number in 0..count {
+            let value = format!("{}", base_offset + number);
+            builder.append(0, None, Some(value.as_bytes()), []).unwrap();
+        }
+        builder.build().to_vec()
+    }
+
+    fn offsets(chunk: &Chunk) -> Vec<i64> {
+        let records = RecordIter::new(&chunk.header, &chunk.bytes);
+        let offsets = records.map(|record| record.unwrap().offset);
+        offsets.filter(|offset| *offset >= chunk.from).collect()
+    }
+
+    fn all(mut fetched: Fetched, most: usize) -> Vec<Vec<i64>> {
+        let next = std::iter::from_fn(|| fetched.next(most, READING).unwrap());
+        next.map(|chunk| {
+            let offsets = offsets(&chunk);
+            assert_eq!(offsets.len(), chunk.count);
+            offsets
+        })
+        .collect()
+    }
+
+    #[test]
+    fn reading_begins_in_the_middle_of_a_batch_and_is_cut_as_wanted() {
+        let bytes = [batch(0, 5), batch(5, 2)].concat();
+        let fetched = Fetched::new(bytes.clone().into(), None, 1);
+        assert_eq!(fetched.end().unwrap().0, 7);
+        assert_eq!(all(fetched, 3), [vec![1, 2, 3], vec![4], vec![5, 6]]);
+        let fetched = Fetched::new(bytes.into(), None, 5);
+        assert_eq!(all(fetched, 2), [vec![5, 6]]);
+    }
+
+    #[test]
+    fn a_batch_that_is_not_whole_at_the_end_is_left_for_the_next_fetch() {
+        let mut bytes = [batch(0, 2), batch(2, 2)].concat();
+        bytes.pop();
+        let fetched = Fetched::new(bytes.into(), None, 0);
+        assert_eq!(fetched.end().unwrap().0, 2);
+        assert_eq!(all(fetched, 9), [vec![0, 1]]);
+    }
+
+    #[test]
+    fn a_damaged_batch_is_an_error() {
+        let mut bytes = batch(0, 2);
+        *bytes.last_mut().unwrap() ^= 1;
+        let mut fetched = Fetched::new(bytes.into(), None, 0);
+        assert!(fetched.next(9, READING).is_err());
+    }
+}

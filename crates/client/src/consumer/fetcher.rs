@@ -1,0 +1,303 @@
+//! Fetches ahead of the application: from each broker one answer at a time, for as much as the
+//! prefetch allows.
+
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use kohort_wire::{codec::Versions, messages::*};
+use rustc_hash::{FxHashMap, FxHashSet};
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    fetch_answer::{Asked, apply},
+    partition::{Fetching, Partition},
+    resolve,
+    session::{Session, Wanted},
+    shared::{Shared, State},
+};
+use crate::{
+    ByteString, Result, TopicPartition,
+    rpc::{Cluster, Destination, Lane, Metadata, Topics},
+};
+
+/// How long to wait at most before looking again.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+pub(super) struct Fetcher {
+    shared: Arc<Shared>,
+    sessions: FxHashMap<i32, Session>,
+    /// The brokers that have been asked, and for how many bytes.
+    busy: FxHashMap<i32, usize>,
+    unreachable: FxHashMap<i32, Instant>,
+    refreshing: bool,
+    refreshed: Instant,
+    events: FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>,
+}
+
+pub(super) enum Event {
+    Fetched(i32, Vec<Asked>, Result<FetchResponse>),
+    /// Something was asked about partitions, and they know.
+    Resolved,
+    Refreshed,
+}
+
+type Plan = FxHashMap<i32, (FxHashMap<TopicPartition, Wanted>, Vec<Asked>)>;
+
+impl Fetcher {
+    pub(super) fn new(shared: Arc<Shared>) -> Fetcher {
+        Fetcher {
+            shared,
+            sessions: FxHashMap::default(),
+            busy: FxHashMap::default(),
+            unreachable: FxHashMap::default(),
+            refreshing: false,
+            refreshed: Instant::now(),
+            events: FuturesUnordered::new(),
+        }
+    }
+
+    /// Runs until the consumer is closed.
+    pub(super) async fn run(mut self) {
+        let shared = self.shared.clone();
+        loop {
+            let next = self.start_what_can_be_started();
+            tokio::select! {
+                Some(event) = self.events.next(), if !self.events.is_empty() => self.on(event),
+                () = shared.work.notified() => {}
+                () = sleep_until(next) => {}
+                () = shared.closed.cancelled() => return,
+            }
+        }
+    }
+
+    /// Asks for all that can be asked for now. Returns when to look again.
+    fn start_what_can_be_started(&mut self) -> Instant {
+        let now = Instant::now();
+        let mut next = now + LOOK_AGAIN;
+        let metadata = self.shared.cluster.metadata();
+        self.unreachable.retain(|_, until| *until > now);
+        let mut plan = Plan::default();
+        let mut unknown = FxHashSet::default();
+        let mut committed = Vec::new();
+        let mut by_time = Vec::new();
+        {
+            let shared = self.shared.clone();
+            let mut state = shared.lock();
+            let share = self.share(&state);
+            let wait = |partition: &Partition| partition.not_before.filter(|until| *until > now);
+            for (name, partition) in &mut state.partitions {
+                if let Some(until) = wait(partition) {
+                    next = next.min(until);
+                    continue;
+                }
+                match partition.fetching {
+                    Fetching::FindCommitted => {
+                        partition.fetching = Fetching::Finding;
+                        committed.push((name.clone(), partition.lease));
+                    }
+                    Fetching::Find(spec) => {
+                        partition.fetching = Fetching::Finding;
+                        by_time.push((name.clone(), spec, partition.lease));
+                    }
+                    Fetching::At(_) if partition.is_fetchable(share) => {
+                        match metadata.partition(name).and_then(|known| known.leader) {
+                            Some(leader) => {
+                                self.plan(&mut plan, &metadata, name, partition, leader)
+                            }
+                            None => {
+                                unknown.insert(name.topic.clone());
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            self.reserve(&mut plan, &mut state, &mut next);
+        }
+        for (broker, (wanted, asked)) in plan {
+            self.fetch(broker, wanted, asked);
+        }
+        if !committed.is_empty() {
+            let shared = self.shared.clone();
+            self.events.push(Box::pin(async move {
+                resolve::find_committed(&shared, committed).await;
+                Event::Resolved
+            }));
+        }
+        if !by_time.is_empty() {
+            let shared = self.shared.clone();
+            self.events.push(Box::pin(async move {
+                resolve::find_by_time(&shared, by_time).await;
+                Event::Resolved
+            }));
+        }
+        let outdated = self.refreshed + self.shared.cluster.config().metadata_max_age <= now;
+        if outdated {
+            let state = self.shared.lock();
+            unknown.extend(state.partitions.keys().map(|name| name.topic.clone()));
+        }
+        self.refresh(unknown.into_iter().collect());
+        next
+    }
+
+    /// How many fetched bytes of one partition may wait for the application before no more of it
+    /// is fetched.
+    fn share(&self, state: &State) -> usize {
+        self.shared.config.prefetch_bytes_max / state.partitions.len().max(1)
+    }
+
+    fn plan(
+        &self,
+        plan: &mut Plan,
+        metadata: &Metadata,
+        name: &TopicPartition,
+        partition: &mut Partition,
+        leader: i32,
+    ) {
+        let Fetching::At(position) = partition.fetching else {
+            return;
+        };
+        let preferred = partition
+            .preferred_replica
+            .filter(|(id, until)| *until > Instant::now() && metadata.broker(*id).is_some());
+        let broker = preferred.map_or(leader, |(id, _)| id);
+        if self.busy.contains_key(&broker) || self.unreachable.contains_key(&broker) {
+            return;
+        }
+        let known = metadata.partition(name);
+        let topic_id = metadata
+            .topic(&name.topic)
+            .map_or_else(Default::default, |topic| topic.id);
+        let (wanted, asked) = plan.entry(broker).or_default();
+        let bytes_max = self.shared.config.partition_fetch_bytes_max;
+        wanted.insert(
+            name.clone(),
+            Wanted {
+                topic_id,
+                offset: position.offset,
+                leader_epoch: known.map_or(-1, |known| known.leader_epoch),
+                last_fetched_epoch: position.leader_epoch.unwrap_or(-1),
+                bytes_max: i32::try_from(bytes_max).unwrap_or(i32::MAX),
+            },
+        );
+        asked.push(Asked {
+            name: name.clone(),
+            topic_id,
+            lease: partition.lease,
+            offset: position.offset,
+        });
+    }
+
+    /// Lets those requests pass for whose answers there is room.
+    fn reserve(&mut self, plan: &mut Plan, state: &mut State, next: &mut Instant) {
+        for until in self.unreachable.values() {
+            *next = (*next).min(*until);
+        }
+        let most = self.shared.config.prefetch_bytes_max;
+        let each = most / 2 / (self.busy.len() + plan.len()).max(1);
+        let mut used = state.fetched_bytes + self.busy.values().sum::<usize>();
+        plan.retain(|broker, (_, asked)| {
+            let room = used + each <= most || used == 0;
+            if room {
+                used += each;
+                self.busy.insert(*broker, each);
+                for asked in asked {
+                    if let Some(partition) = state.partitions.get_mut(&asked.name) {
+                        partition.in_flight = true;
+                    }
+                }
+            }
+            room
+        });
+    }
+
+    fn fetch(&mut self, broker: i32, wanted: FxHashMap<TopicPartition, Wanted>, asked: Vec<Asked>) {
+        let config = &self.shared.config;
+        let by_id = asked.iter().all(|asked| !asked.topic_id.is_zero());
+        let session = self.sessions.entry(broker).or_default();
+        let (session_id, session_epoch, topics, forgotten_topics_data) = session.next(&wanted);
+        let bytes_max = self.busy.get(&broker).copied().unwrap_or(0).max(1);
+        let request = FetchRequest {
+            replica_id: -1,
+            max_wait_ms: config.fetch_wait_max.as_millis() as i32,
+            min_bytes: config.fetch_bytes_min,
+            max_bytes: i32::try_from(bytes_max.min(config.fetch_bytes_max)).unwrap_or(i32::MAX),
+            isolation_level: config.isolation_level.number(),
+            session_id,
+            session_epoch,
+            topics,
+            forgotten_topics_data,
+            rack_id: config.rack.clone().unwrap_or_default(),
+            ..Default::default()
+        };
+        let cluster = self.shared.cluster.clone();
+        self.events.push(Box::pin(async move {
+            let answer = fetch_once(&cluster, broker, request, by_id).await;
+            Event::Fetched(broker, asked, answer)
+        }));
+    }
+
+    fn refresh(&mut self, topics: Vec<ByteString>) {
+        if topics.is_empty() || std::mem::replace(&mut self.refreshing, true) {
+            return;
+        }
+        let cluster = self.shared.cluster.clone();
+        let backoff = cluster.config().retry_backoff.after(1);
+        self.events.push(Box::pin(async move {
+            let _ = cluster.refresh(&Topics::Named(topics)).await;
+            // Not more often than that, whatever comes of it.
+            tokio::time::sleep(backoff).await;
+            Event::Refreshed
+        }));
+    }
+
+    fn on(&mut self, event: Event) {
+        match event {
+            Event::Resolved => {}
+            Event::Refreshed => {
+                self.refreshing = false;
+                self.refreshed = Instant::now();
+            }
+            Event::Fetched(broker, asked, answer) => {
+                self.busy.remove(&broker);
+                let session = self.sessions.entry(broker).or_default();
+                match &answer {
+                    Ok(response) => session.answered(response.session_id, response.error_code),
+                    Err(error) => {
+                        tracing::debug!(broker, %error, "cannot fetch");
+                        session.reset();
+                        let backoff = self.shared.cluster.config().retry_backoff;
+                        let until = Instant::now() + backoff.after(1);
+                        self.unreachable.insert(broker, until);
+                    }
+                }
+                let outdated = apply(&self.shared, broker, asked, answer);
+                self.refresh(outdated);
+            }
+        }
+    }
+}
+
+impl Partition {
+    fn is_fetchable(&self, share: usize) -> bool {
+        !self.in_flight
+            && !self.paused
+            && !self.held
+            && (self.fetched.is_empty() || self.fetched_bytes < share)
+    }
+}
+
+async fn fetch_once(
+    cluster: &Cluster,
+    broker: i32,
+    request: FetchRequest,
+    by_id: bool,
+) -> Result<FetchResponse> {
+    let to = Destination::Broker(broker);
+    let connection = cluster.connection(&to, Lane::Fetch).await?;
+    // Since version 13 topics are named by id.
+    let versions = Versions::new(4, if by_id { i16::MAX } else { 12 });
+    let version = connection.version_of::<FetchRequest>(versions)?;
+    let timeout = cluster.config().request_timeout;
+    connection.call(&request, version, timeout).await
+}

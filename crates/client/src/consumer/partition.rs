@@ -1,0 +1,173 @@
+//! What a consumer knows of a partition that it has.
+
+use std::collections::VecDeque;
+
+use tokio::time::Instant;
+
+use super::{OffsetReset, fetched::Fetched};
+use crate::OffsetSpec;
+
+/// A place in a partition: the offset of the next record, and the epoch of the leader that wrote
+/// the one before, if known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) offset: i64,
+    pub(super) leader_epoch: Option<i32>,
+}
+
+/// Where to go on reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Seek {
+    /// At this offset.
+    Offset(i64),
+    /// At the first record.
+    Earliest,
+    /// After the last record.
+    Latest,
+    /// At the first record at or after this time in milliseconds since 1970; after the last one if
+    /// there is none.
+    Timestamp(i64),
+    /// Where the group has committed; where [`OffsetReset`] says if it has not.
+    Committed,
+}
+
+impl From<i64> for Seek {
+    fn from(offset: i64) -> Seek {
+        Seek::Offset(offset)
+    }
+}
+
+/// Where the next fetch begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fetching {
+    /// What the group has committed is to be asked for.
+    FindCommitted,
+    /// The offset is to be asked for, by time.
+    Find(OffsetSpec),
+    /// It is being asked for.
+    Finding,
+    /// There.
+    At(Position),
+    /// Nowhere, until the application says where: there was an error.
+    Stuck,
+}
+
+/// A partition that a consumer has.
+#[derive(Debug)]
+pub(super) struct Partition {
+    /// A number that no other assignment of the partition and no other seek in it has. Answers to
+    /// what was asked under another number do not count.
+    pub(super) lease: u64,
+    /// What the application is given next; unknown until it has been asked for.
+    pub(super) position: Option<Position>,
+    /// Up to where the application has finished; what may be committed by itself.
+    pub(super) finished: Option<Position>,
+    /// What was last committed by this consumer, or found to be.
+    pub(super) committed: Option<i64>,
+    pub(super) fetching: Fetching,
+    pub(super) fetched: VecDeque<Fetched>,
+    pub(super) fetched_bytes: usize,
+    pub(super) in_flight: bool,
+    pub(super) paused: bool,
+    /// It is about to be taken away: nothing more of it is given to the application.
+    pub(super) held: bool,
+    pub(super) high_watermark: Option<i64>,
+    pub(super) last_stable_offset: Option<i64>,
+    pub(super) log_start_offset: Option<i64>,
+    /// Another replica than the leader to fetch from, and until when.
+    pub(super) preferred_replica: Option<(i32, Instant)>,
+    /// Until when nothing is asked about it.
+    pub(super) not_before: Option<Instant>,
+    pub(super) failures: u32,
+}
+
+impl Partition {
+    pub(super) fn new(lease: u64, start: Seek) -> Partition {
+        let mut partition = Partition {
+            lease,
+            position: None,
+            finished: None,
+            committed: None,
+            fetching: Fetching::Stuck,
+            fetched: VecDeque::new(),
+            fetched_bytes: 0,
+            in_flight: false,
+            paused: false,
+            held: false,
+            high_watermark: None,
+            last_stable_offset: None,
+            log_start_offset: None,
+            preferred_replica: None,
+            not_before: None,
+            failures: 0,
+        };
+        partition.seek(lease, start);
+        partition
+    }
+
+    /// Goes elsewhere. What was fetched is thrown away; its size is returned.
+    pub(super) fn seek(&mut self, lease: u64, to: Seek) -> usize {
+        self.lease = lease;
+        self.in_flight = false;
+        self.not_before = None;
+        self.failures = 0;
+        self.fetched.clear();
+        self.fetching = match to {
+            Seek::Offset(offset) => Fetching::At(Position {
+                offset,
+                leader_epoch: None,
+            }),
+            Seek::Earliest => Fetching::Find(OffsetSpec::Earliest),
+            Seek::Latest => Fetching::Find(OffsetSpec::Latest),
+            Seek::Timestamp(timestamp) => Fetching::Find(OffsetSpec::Timestamp(timestamp)),
+            Seek::Committed => Fetching::FindCommitted,
+        };
+        self.position = match self.fetching {
+            Fetching::At(position) => Some(position),
+            _ => None,
+        };
+        // Where an application goes on purpose is where it has come.
+        self.finished = self.position;
+        std::mem::take(&mut self.fetched_bytes)
+    }
+
+    /// It has been found where reading begins.
+    pub(super) fn found(&mut self, position: Position) {
+        self.fetching = Fetching::At(position);
+        self.position = Some(position);
+        self.finished = Some(position);
+        self.failures = 0;
+        self.not_before = None;
+    }
+
+    /// Whether records of it may be given to the application.
+    pub(super) fn is_deliverable(&self) -> bool {
+        !self.paused && !self.held && !self.fetched.is_empty()
+    }
+
+    /// How many records there are after the position, if known.
+    pub(super) fn lag(&self, committed_only: bool) -> Option<i64> {
+        let end = match committed_only {
+            true => self.last_stable_offset.or(self.high_watermark),
+            false => self.high_watermark,
+        };
+        Some((end? - self.position?.offset).max(0))
+    }
+}
+
+impl OffsetReset {
+    /// What to ask for; `None` if it is an error.
+    pub(super) fn spec(self) -> Option<OffsetSpec> {
+        match self {
+            OffsetReset::Earliest => Some(OffsetSpec::Earliest),
+            OffsetReset::Latest => Some(OffsetSpec::Latest),
+            OffsetReset::None => None,
+            OffsetReset::ByDuration(age) => {
+                let now = crate::time::now_ms();
+                let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+                Some(OffsetSpec::Timestamp(now.saturating_sub(age).max(0)))
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Records as the application gets them.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use bytes::Bytes;
+use kohort_wire::records::{Headers, Record, RecordIter};
+
+use super::fetched::Chunk;
+use crate::{ByteString, TopicPartition};
+
+/// The records that one poll returned, by partition, in the order of their offsets.
+///
+/// Going through them copies nothing and allocates nothing:
+///
+/// ```no_run
+/// # async fn example(consumer: kohort::Consumer) -> kohort::Result<()> {
+/// let records = consumer.poll().await?;
+/// for record in &records {
+///     println!("{}-{} at {}: {:?}", record.topic, record.partition, record.offset, record.value);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Default)]
+pub struct Records {
+    pub(super) chunks: Vec<(TopicPartition, Chunk)>,
+    /// The leases of their partitions.
+    pub(super) leases: Vec<u64>,
+    pub(super) count: usize,
+    /// Set when somebody has gone through all of them.
+    pub(super) done: Arc<AtomicBool>,
+}
+
+impl Records {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> Iter<'_> {
+        Iter {
+            chunks: self.chunks.iter(),
+            current: None,
+            done: &self.done,
+        }
+    }
+
+    /// Which partitions they are of.
+    pub fn partitions(&self) -> Vec<TopicPartition> {
+        let mut partitions: Vec<_> = self.chunks.iter().map(|(p, _)| p.clone()).collect();
+        partitions.sort();
+        partitions.dedup();
+        partitions
+    }
+
+    /// Those of one partition.
+    pub fn of<'a>(
+        &'a self,
+        partition: &TopicPartition,
+    ) -> impl Iterator<Item = ConsumerRecord<'a>> {
+        let chunks = self.chunks.iter().filter(move |(p, _)| p == partition);
+        chunks.flat_map(|(partition, chunk)| ChunkIter::new(partition, chunk))
+    }
+}
+
+impl<'a> IntoIterator for &'a Records {
+    type Item = ConsumerRecord<'a>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+/// Goes through [`Records`].
+#[derive(Debug, Clone)]
+pub struct Iter<'a> {
+    chunks: std::slice::Iter<'a, (TopicPartition, Chunk)>,
+    current: Option<ChunkIter<'a>>,
+    done: &'a AtomicBool,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = ConsumerRecord<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<ConsumerRecord<'a>> {
+        loop {
+            if let Some(record) = self.current.as_mut().and_then(Iterator::next) {
+                return Some(record);
+            }
+            let Some((partition, chunk)) = self.chunks.next() else {
+                self.done.store(true, Ordering::Relaxed);
+                return None;
+            };
+            self.current = Some(ChunkIter::new(partition, chunk));
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct ChunkIter<'a> {
+    partition: &'a TopicPartition,
+    chunk: &'a Chunk,
+    records: RecordIter<'a>,
+}
+
+impl<'a> ChunkIter<'a> {
+    pub(super) fn new(partition: &'a TopicPartition, chunk: &'a Chunk) -> ChunkIter<'a> {
+        ChunkIter {
+            partition,
+            chunk,
+            records: RecordIter::new(&chunk.header, &chunk.bytes),
+        }
+    }
+}
+
+impl<'a> Iterator for ChunkIter<'a> {
+    type Item = ConsumerRecord<'a>;
+
+    fn next(&mut self) -> Option<ConsumerRecord<'a>> {
+        loop {
+            // They were read once when the chunk was cut: there are no errors.
+            let record = self.records.next()?.ok()?;
+            if record.offset >= self.chunk.from {
+                return Some(ConsumerRecord::new(self.partition, self.chunk, record));
+            }
+        }
+    }
+}
+
+/// A record, borrowed from the [`Records`] that a poll returned.
+#[derive(Debug, Clone, Copy)]
+pub struct ConsumerRecord<'a> {
+    /// The topic.
+    pub topic: &'a ByteString,
+    /// The partition.
+    pub partition: i32,
+    /// The offset.
+    pub offset: i64,
+    /// The timestamp in ms since 1970, or −1.
+    pub timestamp: i64,
+    /// The key; none is not the empty key.
+    pub key: Option<&'a [u8]>,
+    /// The value; none, in a compacted topic, means that the key was deleted.
+    pub value: Option<&'a [u8]>,
+    /// The headers, in their order, read as they are asked for.
+    pub headers: Headers<'a>,
+    /// The epoch of the leader that wrote it, or −1.
+    pub leader_epoch: i32,
+    bytes: &'a Bytes,
+}
+
+impl<'a> ConsumerRecord<'a> {
+    fn new(
+        partition: &'a TopicPartition,
+        chunk: &'a Chunk,
+        record: Record<'a>,
+    ) -> ConsumerRecord<'a> {
+        ConsumerRecord {
+            topic: &partition.topic,
+            partition: partition.partition,
+            offset: record.offset,
+            timestamp: record.timestamp,
+            key: record.key,
+            value: record.value,
+            headers: record.headers,
+            leader_epoch: chunk.header.partition_leader_epoch,
+            bytes: &chunk.bytes,
+        }
+    }
+
+    /// The record for keeps. Key and value are not copied: they keep the memory of their batch.
+    pub fn to_owned(&self) -> OwnedRecord {
+        let own = |bytes: &[u8]| self.bytes.slice_ref(bytes);
+        OwnedRecord {
+            topic: self.topic.clone(),
+            partition: self.partition,
+            offset: self.offset,
+            timestamp: self.timestamp,
+            key: self.key.map(own),
+            value: self.value.map(own),
+            headers: self
+                .headers
+                .map(|header| (own(header.key), header.value.map(own)))
+                .collect(),
+            leader_epoch: self.leader_epoch,
+        }
+    }
+}
+
+/// A record for keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedRecord {
+    /// The topic.
+    pub topic: ByteString,
+    /// The partition.
+    pub partition: i32,
+    /// The offset.
+    pub offset: i64,
+    /// The timestamp in ms since 1970, or −1.
+    pub timestamp: i64,
+    /// The key; none is not the empty key.
+    pub key: Option<Bytes>,
+    /// The value; none, in a compacted topic, means that the key was deleted.
+    pub value: Option<Bytes>,
+    /// The headers, name and value, in their order.
+    pub headers: Vec<(Bytes, Option<Bytes>)>,
+    /// The epoch of the leader that wrote it, or −1.
+    pub leader_epoch: i32,
+}
+
+impl OwnedRecord {
+    /// The partition by name.
+    pub fn topic_partition(&self) -> TopicPartition {
+        TopicPartition::new(self.topic.clone(), self.partition)
+    }
+}

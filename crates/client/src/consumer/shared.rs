@@ -1,0 +1,378 @@
+//! What the application's handle and the tasks of a consumer have in common.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::FxHashMap;
+use tokio::{sync::Notify, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    ConsumerConfig, Seek,
+    fetched::Reading,
+    partition::{Partition, Position},
+    records::Records,
+};
+use crate::{
+    CommittedOffset, Error, IsolationLevel, Result, TopicPartition, committed::Committer,
+    rpc::Cluster,
+};
+
+/// What the application's handle and the tasks of a consumer have in common.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) config: ConsumerConfig,
+    pub(super) cluster: Cluster,
+    state: Mutex<State>,
+    /// There may be something for the application.
+    pub(super) ready: Notify,
+    /// There may be something to fetch or to find.
+    pub(super) work: Notify,
+    /// The application is done with the records that it had in hand.
+    pub(super) let_go: Notify,
+    pub(super) closed: CancellationToken,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) partitions: FxHashMap<TopicPartition, Partition>,
+    /// Partitions of which something has been fetched, in the order in which it is their turn.
+    turns: VecDeque<TopicPartition>,
+    pub(super) fetched_bytes: usize,
+    errors: VecDeque<Error>,
+    next_lease: u64,
+    /// The partitions of the records that the application has in hand.
+    in_hand: Vec<TopicPartition>,
+    /// Set when the application has gone through all of them.
+    in_hand_done: Arc<AtomicBool>,
+    /// Whether the application is waiting for records, and if not, since when.
+    pub(super) polling: bool,
+    pub(super) polled: Instant,
+    /// Who commits: the member of the group that this is at present.
+    pub(super) committer: Option<Committer>,
+    /// Nothing more can come.
+    pub(super) broken: Option<Error>,
+}
+
+impl Shared {
+    pub(super) fn new(config: ConsumerConfig, cluster: Cluster) -> Shared {
+        Shared {
+            config,
+            cluster,
+            state: Mutex::new(State {
+                partitions: FxHashMap::default(),
+                turns: VecDeque::new(),
+                fetched_bytes: 0,
+                errors: VecDeque::new(),
+                next_lease: 0,
+                in_hand: Vec::new(),
+                in_hand_done: Arc::default(),
+                polling: false,
+                polled: Instant::now(),
+                committer: None,
+                broken: None,
+            }),
+            ready: Notify::new(),
+            work: Notify::new(),
+            let_go: Notify::new(),
+            closed: CancellationToken::new(),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    fn reading(&self) -> Reading {
+        Reading {
+            check_crcs: self.config.check_crcs,
+            decompressed_bytes_max: self.config.decompressed_bytes_max,
+        }
+    }
+
+    pub(super) fn committed_only(&self) -> bool {
+        self.config.isolation_level == IsolationLevel::ReadCommitted
+    }
+
+    /// Tells the application of an error at its next poll.
+    pub(super) fn report(&self, error: Error) {
+        self.lock().report(error);
+        self.ready.notify_waiters();
+    }
+
+    /// At most `most` records from what has been fetched. `None` if there is nothing.
+    ///
+    /// With `each`, whoever takes them tells by [`State::give`] when the application gets each of
+    /// them; otherwise it gets them all at once.
+    ///
+    /// Batches are taken apart outside of the lock: only one call at a time, please.
+    pub(super) fn take(&self, most: usize, each: bool) -> Result<Option<Records>> {
+        let mut records = Records::default();
+        loop {
+            let mut state = self.lock();
+            if records.count == 0 {
+                if let Some(error) = state.errors.pop_front() {
+                    return Err(error);
+                }
+                if let Some(error) = &state.broken {
+                    return Err(error.clone());
+                }
+            }
+            let Some((name, lease, mut fetched)) = state.next_fetched() else {
+                break;
+            };
+            drop(state);
+            let first = records.chunks.len();
+            let mut failed = None;
+            let emptied = loop {
+                if records.count >= most {
+                    break false;
+                }
+                match fetched.next(most - records.count, self.reading()) {
+                    Ok(Some(chunk)) => {
+                        records.count += chunk.count;
+                        records.chunks.push((name.clone(), chunk));
+                    }
+                    Ok(None) => break true,
+                    Err(error) => {
+                        failed = Some(error);
+                        break true;
+                    }
+                }
+            };
+            let position = Position {
+                offset: fetched.next,
+                leader_epoch: (fetched.leader_epoch >= 0).then_some(fetched.leader_epoch),
+            };
+            let mut state = self.lock();
+            let size = fetched.size;
+            let back = (!emptied).then_some(fetched);
+            let wanted = records.chunks.len() > first;
+            // What holds no records for the application is passed over at once.
+            let reached = (!each || !wanted).then_some(position);
+            if !state.taken(&name, lease, reached, back, size) {
+                // It was taken away, or the application went elsewhere, in the meantime.
+                let dropped: usize = records.chunks.drain(first..).map(|(_, c)| c.count).sum();
+                records.count -= dropped;
+                continue;
+            }
+            records.leases.resize(records.chunks.len(), lease);
+            if wanted && !each {
+                state.in_hand.push(name.clone());
+                state.in_hand_done = records.done.clone();
+            }
+            if let Some(problem) = failed {
+                state.stick(&name, lease);
+                state.report(Error::Records {
+                    partition: name,
+                    offset: position.offset,
+                    problem: problem.to_string(),
+                });
+            }
+            drop(state);
+            if emptied {
+                self.work.notify_one();
+            }
+            if records.count >= most {
+                break;
+            }
+        }
+        Ok((records.count > 0).then_some(records))
+    }
+
+    /// The application asks for more: it has finished with what it was given.
+    pub(super) fn finish_in_hand(&self) {
+        let mut state = self.lock();
+        if !state.in_hand.is_empty() {
+            for name in std::mem::take(&mut state.in_hand) {
+                if let Some(partition) = state.partitions.get_mut(&name) {
+                    partition.finished = partition.position;
+                }
+            }
+            drop(state);
+            self.let_go.notify_waiters();
+        }
+    }
+}
+
+impl Shared {
+    /// At the end: what the application has gone through to the end it has finished with.
+    pub(super) fn finish_what_is_done(&self) {
+        let done = self.lock().in_hand_done.load(Ordering::Relaxed);
+        if done {
+            self.finish_in_hand();
+        }
+    }
+}
+
+impl State {
+    pub(super) fn lease(&mut self) -> u64 {
+        self.next_lease += 1;
+        self.next_lease
+    }
+
+    pub(super) fn report(&mut self, error: Error) {
+        // Who does not ask for a long time need not get them all.
+        if self.errors.len() < 100 {
+            self.errors.push_back(error);
+        }
+    }
+
+    /// Adds a partition, or sends it elsewhere if it is there.
+    pub(super) fn assign(&mut self, name: TopicPartition, start: Seek) {
+        let lease = self.lease();
+        if let Some(old) = self.partitions.insert(name, Partition::new(lease, start)) {
+            self.fetched_bytes -= old.fetched_bytes;
+        }
+    }
+
+    /// Takes a partition away, with all that was fetched of it.
+    pub(super) fn unassign(&mut self, name: &TopicPartition) -> Option<Partition> {
+        let partition = self.partitions.remove(name)?;
+        self.fetched_bytes -= partition.fetched_bytes;
+        Some(partition)
+    }
+
+    /// Goes elsewhere in a partition.
+    pub(super) fn seek(&mut self, name: &TopicPartition, to: Seek) -> bool {
+        let lease = self.lease();
+        let Some(partition) = self.partitions.get_mut(name) else {
+            return false;
+        };
+        let freed = partition.seek(lease, to);
+        self.fetched_bytes -= freed;
+        // Records in hand do not count any more.
+        self.in_hand.retain(|other| other != name);
+        true
+    }
+
+    /// Something has been fetched; it is the partition's turn when those before have had theirs.
+    pub(super) fn add_turn(&mut self, name: &TopicPartition) {
+        if !self.turns.contains(name) {
+            self.turns.push_back(name.clone());
+        }
+    }
+
+    fn next_fetched(&mut self) -> Option<(TopicPartition, u64, super::fetched::Fetched)> {
+        for _ in 0..self.turns.len() {
+            let name = self.turns.pop_front()?;
+            let Some(partition) = self.partitions.get_mut(&name) else {
+                continue;
+            };
+            if partition.is_deliverable() {
+                let fetched = partition.fetched.pop_front()?;
+                let lease = partition.lease;
+                return Some((name, lease, fetched));
+            }
+            // Paused: its turn comes when it is resumed.
+        }
+        None
+    }
+
+    /// The application gets what was taken apart; `back` is what is left of it. Returns whether
+    /// the partition is still the same.
+    fn taken(
+        &mut self,
+        name: &TopicPartition,
+        lease: u64,
+        position: Option<Position>,
+        back: Option<super::fetched::Fetched>,
+        size: usize,
+    ) -> bool {
+        let partition = self.partitions.get_mut(name);
+        let Some(partition) = partition.filter(|partition| partition.lease == lease) else {
+            return false;
+        };
+        if partition.held {
+            // It is being taken away; what was fetched is not needed any more.
+            partition.fetched_bytes -= size;
+            self.fetched_bytes -= size;
+            return false;
+        }
+        partition.position = position.or(partition.position);
+        match back {
+            Some(fetched) => partition.fetched.push_front(fetched),
+            None => {
+                partition.fetched_bytes -= size;
+                self.fetched_bytes -= size;
+            }
+        }
+        if !partition.fetched.is_empty() {
+            self.turns.push_back(name.clone());
+        }
+        true
+    }
+
+    /// No more is read from a partition until the application says where.
+    fn stick(&mut self, name: &TopicPartition, lease: u64) {
+        let partition = self.partitions.get_mut(name);
+        if let Some(partition) = partition.filter(|partition| partition.lease == lease) {
+            partition.fetching = super::partition::Fetching::Stuck;
+            self.fetched_bytes -= std::mem::take(&mut partition.fetched_bytes);
+            partition.fetched.clear();
+        }
+    }
+
+    /// Whether the application has records of one of `partitions` in hand.
+    pub(super) fn has_in_hand(&self, partitions: &[TopicPartition]) -> bool {
+        partitions.iter().any(|name| self.in_hand.contains(name))
+    }
+
+    /// The application gets one record, after which comes `position`. Returns whether it still
+    /// may.
+    pub(super) fn give(&mut self, name: &TopicPartition, lease: u64, position: Position) -> bool {
+        let partition = self.partitions.get_mut(name);
+        let partition = partition.filter(|p| p.lease == lease && !p.held && !p.paused);
+        let Some(partition) = partition else {
+            return false;
+        };
+        partition.position = Some(position);
+        self.in_hand.push(name.clone());
+        true
+    }
+
+    /// The application does not want what was taken of a partition and not given to it.
+    pub(super) fn give_back(&mut self, name: &TopicPartition, lease: u64) {
+        let partition = self.partitions.get(name);
+        let partition = partition.filter(|partition| partition.lease == lease);
+        if let Some(position) = partition.and_then(|partition| partition.position) {
+            let finished = partition.and_then(|partition| partition.finished);
+            let in_hand = self.in_hand.clone();
+            self.seek(name, Seek::Offset(position.offset));
+            self.in_hand = in_hand;
+            if let Some(partition) = self.partitions.get_mut(name) {
+                partition.finished = finished;
+            }
+        }
+    }
+
+    /// How far the application has come, with what was given to it last (`finished: false`), or
+    /// without (`true`), where that is not committed yet.
+    pub(super) fn to_commit(
+        &self,
+        finished: bool,
+        of: Option<&[TopicPartition]>,
+    ) -> Vec<(TopicPartition, CommittedOffset)> {
+        let wanted = |name: &TopicPartition| of.is_none_or(|of| of.contains(name));
+        let partitions = self.partitions.iter().filter(|(name, _)| wanted(name));
+        let offsets = partitions.filter_map(|(name, partition)| {
+            let position = match finished {
+                true => partition.finished,
+                false => partition.position,
+            }?;
+            let news = partition.committed != Some(position.offset);
+            let offset = CommittedOffset {
+                leader_epoch: position.leader_epoch,
+                ..CommittedOffset::new(position.offset)
+            };
+            news.then(|| (name.clone(), offset))
+        });
+        offsets.collect()
+    }
+}

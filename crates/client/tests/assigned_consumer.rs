@@ -1,0 +1,239 @@
+//! A consumer whose partitions are assigned by hand, against a broker.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{servers, unique, with_topic};
+use futures_util::StreamExt;
+use kohort::{
+    CommittedOffset, Consumer, ConsumerConfig, Producer, ProducerConfig, ProducerRecord,
+    TopicPartition,
+    consumer::{OffsetReset, OwnedRecord, Seek},
+    producer::Compression,
+};
+
+async fn produce(servers: &str, topic: &str, partition: i32, values: std::ops::Range<i64>) {
+    let config = ProducerConfig {
+        batch_bytes: 3000,
+        compression: Compression::Zstd,
+        ..ProducerConfig::new(servers)
+    };
+    let producer = Producer::connect(config).await.unwrap();
+    for value in values {
+        let text = value.to_string();
+        let headers = [("h", Some(text.as_bytes()))];
+        let record = ProducerRecord::new(topic)
+            .partition(partition)
+            .key("key")
+            .value(&text)
+            .headers(&headers)
+            .timestamp(1_000_000 + value);
+        drop(producer.send(record).await.unwrap());
+    }
+    producer.close().await;
+}
+
+async fn read(consumer: &Consumer, count: usize) -> Vec<OwnedRecord> {
+    let mut records = Vec::new();
+    while records.len() < count {
+        let polled = consumer.poll().await.unwrap();
+        assert!(polled.len() <= consumer.config().poll_records_max);
+        assert_eq!(polled.iter().count(), polled.len());
+        records.extend(polled.iter().map(|record| record.to_owned()));
+    }
+    records
+}
+
+fn offsets(records: &[OwnedRecord]) -> Vec<i64> {
+    records.iter().map(|record| record.offset).collect()
+}
+
+#[tokio::test]
+async fn records_are_read_from_where_it_is_said_in_order_and_whole() {
+    let Some(servers) = servers().await else {
+        return;
+    };
+    let (_, topic) = with_topic(&servers, 2).await;
+    produce(&servers, &topic, 0, 0..2000).await;
+    let config = ConsumerConfig {
+        poll_records_max: 77,
+        ..ConsumerConfig::new(&servers)
+    };
+    let consumer = Consumer::connect(config).await.unwrap();
+    let partition = TopicPartition::new(topic.as_str(), 0);
+    consumer
+        .assign([(partition.clone(), Seek::Earliest)])
+        .unwrap();
+    let records = read(&consumer, 2000).await;
+    assert_eq!(offsets(&records), (0..2000).collect::<Vec<_>>());
+    let record = &records[1234];
+    assert_eq!(record.key.as_deref(), Some(&b"key"[..]));
+    assert_eq!(record.value.as_deref(), Some(&b"1234"[..]));
+    assert_eq!(record.headers[0].1.as_deref(), Some(&b"1234"[..]));
+    assert_eq!(record.timestamp, 1_001_234);
+    assert_eq!(consumer.position(&partition).unwrap(), Some(2000));
+    assert_eq!(consumer.lag(&partition).unwrap(), Some(0));
+
+    consumer.seek(&partition, 1990).unwrap();
+    assert_eq!(
+        offsets(&read(&consumer, 10).await),
+        (1990..2000).collect::<Vec<_>>()
+    );
+    consumer
+        .seek(&partition, Seek::Timestamp(1_001_995))
+        .unwrap();
+    assert_eq!(
+        offsets(&read(&consumer, 5).await),
+        (1995..2000).collect::<Vec<_>>()
+    );
+    consumer.seek(&partition, Seek::Latest).unwrap();
+    assert!(
+        consumer
+            .poll_for(Duration::from_millis(300))
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    produce(&servers, &topic, 0, 2000..2001).await;
+    assert_eq!(offsets(&read(&consumer, 1).await), [2000]);
+}
+
+#[tokio::test]
+async fn an_offset_out_of_range_is_reset_or_is_an_error() {
+    let Some(servers) = servers().await else {
+        return;
+    };
+    let (_, topic) = with_topic(&servers, 1).await;
+    produce(&servers, &topic, 0, 0..5).await;
+    let partition = TopicPartition::new(topic.as_str(), 0);
+    for offset_reset in [OffsetReset::Earliest, OffsetReset::None] {
+        let config = ConsumerConfig {
+            offset_reset,
+            ..ConsumerConfig::new(&servers)
+        };
+        let consumer = Consumer::connect(config).await.unwrap();
+        consumer
+            .assign([(partition.clone(), Seek::Offset(99))])
+            .unwrap();
+        if offset_reset == OffsetReset::Earliest {
+            assert_eq!(offsets(&read(&consumer, 5).await), [0, 1, 2, 3, 4]);
+        } else {
+            let error = consumer.poll().await.unwrap_err();
+            assert!(error.to_string().contains("OFFSET_OUT_OF_RANGE"), "{error}");
+            // The application says where to go on.
+            consumer.seek(&partition, 3).unwrap();
+            assert_eq!(offsets(&read(&consumer, 2).await), [3, 4]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_paused_partition_gives_nothing_until_it_is_resumed() {
+    let Some(servers) = servers().await else {
+        return;
+    };
+    let (_, topic) = with_topic(&servers, 2).await;
+    produce(&servers, &topic, 0, 0..10).await;
+    produce(&servers, &topic, 1, 0..10).await;
+    let consumer = Consumer::connect(ConsumerConfig::new(&servers))
+        .await
+        .unwrap();
+    let [zero, one] = [0, 1].map(|partition| TopicPartition::new(topic.as_str(), partition));
+    let both = [zero.clone(), one.clone()].map(|partition| (partition, Seek::Earliest));
+    consumer.assign(both).unwrap();
+    consumer.pause(std::slice::from_ref(&one)).unwrap();
+    assert!(
+        read(&consumer, 10)
+            .await
+            .iter()
+            .all(|record| record.partition == 0)
+    );
+    assert!(
+        consumer
+            .poll_for(Duration::from_millis(300))
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(consumer.paused(), [one.clone()]);
+    consumer.resume(&[one]).unwrap();
+    assert!(
+        read(&consumer, 10)
+            .await
+            .iter()
+            .all(|record| record.partition == 1)
+    );
+}
+
+#[tokio::test]
+async fn what_was_committed_is_where_the_next_one_begins() {
+    let Some(servers) = servers().await else {
+        return;
+    };
+    let (_, topic) = with_topic(&servers, 1).await;
+    produce(&servers, &topic, 0, 0..10).await;
+    let group = unique("group");
+    let partition = TopicPartition::new(topic.as_str(), 0);
+    let config = ConsumerConfig {
+        offset_reset: OffsetReset::Earliest,
+        poll_records_max: 4,
+        ..ConsumerConfig::new(&servers).group(group.as_str())
+    };
+    let start = async || {
+        let consumer = Consumer::connect(config.clone()).await.unwrap();
+        consumer
+            .assign([(partition.clone(), Seek::Committed)])
+            .unwrap();
+        consumer
+    };
+    let consumer = start().await;
+    assert_eq!(offsets(&read(&consumer, 4).await), [0, 1, 2, 3]);
+    consumer.commit().await.unwrap();
+    drop(consumer);
+
+    let consumer = start().await;
+    assert_eq!(offsets(&read(&consumer, 4).await), [4, 5, 6, 7]);
+    // Records that the application did not go through are not committed.
+    let in_hand = consumer.poll().await.unwrap();
+    assert_eq!(in_hand.len(), 2);
+    consumer.close().await.unwrap();
+
+    let consumer = start().await;
+    assert_eq!(offsets(&read(&consumer, 2).await), [8, 9]);
+    let mut offset = CommittedOffset::new(3);
+    offset.metadata = "again".into();
+    consumer
+        .commit_offsets(&[(partition.clone(), offset.clone())])
+        .await
+        .unwrap();
+    let committed = consumer.committed(&[partition]).await.unwrap();
+    assert_eq!(committed[0].1.as_ref().unwrap().as_ref(), Some(&offset));
+}
+
+#[tokio::test]
+async fn a_stream_gives_each_record_once_and_leaves_the_rest_when_dropped() {
+    let Some(servers) = servers().await else {
+        return;
+    };
+    let (_, topic) = with_topic(&servers, 1).await;
+    produce(&servers, &topic, 0, 0..1000).await;
+    let partition = TopicPartition::new(topic.as_str(), 0);
+    let consumer = Consumer::connect(ConsumerConfig::new(&servers))
+        .await
+        .unwrap();
+    consumer
+        .assign([(partition.clone(), Seek::Earliest)])
+        .unwrap();
+    {
+        let mut records = std::pin::pin!(consumer.stream());
+        for offset in 0..700 {
+            assert_eq!(records.next().await.unwrap().unwrap().offset, offset);
+            assert_eq!(consumer.position(&partition).unwrap(), Some(offset + 1));
+        }
+    }
+    assert_eq!(
+        offsets(&read(&consumer, 300).await),
+        (700..1000).collect::<Vec<_>>()
+    );
+}
