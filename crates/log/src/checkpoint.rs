@@ -14,13 +14,15 @@ pub(crate) struct Checkpoint {
     pub(crate) start_offset: i64,
     /// Everything before was compacted.
     pub(crate) cleaned_to: i64,
+    /// Everything before is durable, and may have gaps: compaction went up to there.
+    pub(crate) flushed_to: i64,
 }
 
 impl Checkpoint {
-    /// The checkpoint in the folder, or the one of a new log. `Err(None)` if it is damaged.
-    pub(crate) fn load(storage: &dyn Storage) -> Result<Checkpoint, Option<io::Error>> {
+    /// The checkpoint in the folder, if there is one yet. `Err(None)` if it is damaged.
+    pub(crate) fn load(storage: &dyn Storage) -> Result<Option<Checkpoint>, Option<io::Error>> {
         let Some(bytes) = read_file(storage, CHECKPOINT)? else {
-            return Ok(Checkpoint::default());
+            return Ok(None);
         };
         let mut checkpoint = Checkpoint::default();
         let text = String::from_utf8(bytes).map_err(|_| None)?;
@@ -34,17 +36,18 @@ impl Checkpoint {
             match name {
                 "start-offset" => checkpoint.start_offset = value,
                 "cleaned-to" => checkpoint.cleaned_to = value,
+                "flushed-to" => checkpoint.flushed_to = value,
                 // Of a newer version.
                 _ => {}
             }
         }
-        Ok(checkpoint)
+        Ok(Some(checkpoint))
     }
 
     pub(crate) fn store(&self, storage: &dyn Storage) -> io::Result<()> {
         let text = format!(
-            "0\nstart-offset {}\ncleaned-to {}\n",
-            self.start_offset, self.cleaned_to
+            "0\nstart-offset {}\ncleaned-to {}\nflushed-to {}\n",
+            self.start_offset, self.cleaned_to, self.flushed_to
         );
         replace_file(storage, CHECKPOINT, text.as_bytes())
     }
@@ -138,13 +141,14 @@ mod tests {
     #[test]
     fn what_is_stored_is_loaded() {
         let storage = MemoryStorage::new();
-        assert_eq!(Checkpoint::load(&storage).unwrap(), Checkpoint::default());
+        assert_eq!(Checkpoint::load(&storage).unwrap(), None);
         let checkpoint = Checkpoint {
             start_offset: 12,
             cleaned_to: 7,
+            flushed_to: 9,
         };
         checkpoint.store(&storage).unwrap();
-        assert_eq!(Checkpoint::load(&storage).unwrap(), checkpoint);
+        assert_eq!(Checkpoint::load(&storage).unwrap(), Some(checkpoint));
         replace_file(&storage, CHECKPOINT, b"0\nstart-offset x\n").unwrap();
         assert!(Checkpoint::load(&storage).is_err());
     }

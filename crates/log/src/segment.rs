@@ -207,6 +207,11 @@ impl Segment {
         Scanner::new(&*self.file, position, self.size(), self.base_offset)
     }
 
+    /// Goes through the first `size` bytes of the file, whatever counts as written.
+    pub(crate) fn scan_file(&self, size: u64) -> Scanner<'_> {
+        Scanner::new(&*self.file, 0, size, self.base_offset)
+    }
+
     /// The largest timestamp of the first batch, from the file if need be, or −1.
     pub(crate) fn read_first_timestamp(&self) -> Result<i64, LogError> {
         let mut scanner = self.scan(0);

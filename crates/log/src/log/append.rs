@@ -212,13 +212,27 @@ impl Log {
         Ok(new)
     }
 
-    /// Writes the producers down, so that opening the log needs to read only what comes later.
-    pub(super) fn write_snapshot(&self, writer: &Writer, offset: i64) -> Result<(), LogError> {
+    /// Writes the producers down, so that opening the log needs to read only what comes later. The
+    /// next flush that ends the segment makes it durable.
+    fn write_snapshot(&self, writer: &Writer, offset: i64) -> Result<(), LogError> {
         let name = files::of(offset, SNAPSHOT);
+        // One that is there says the same, and may be the durable one.
+        if self.storage.open(&name).is_ok() {
+            return Ok(());
+        }
         self.storage
             .create(&name)
             .and_then(|file| file.write_at(&snapshot::encode(&writer.producers), 0))
             .map_err(|e| LogError::io("cannot write", path(&self.storage, &name), e))
+    }
+
+    /// Writes the producers down durably, and returns as of which offset.
+    pub(super) fn store_snapshot(&self, writer: &Writer) -> Result<i64, LogError> {
+        let offset = self.end_offset();
+        let name = files::of(offset, SNAPSHOT);
+        replace_file(&*self.storage, &name, &snapshot::encode(&writer.producers))
+            .map_err(|e| LogError::io("cannot write", path(&self.storage, &name), e))?;
+        Ok(offset)
     }
 }
 

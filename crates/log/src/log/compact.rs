@@ -46,12 +46,15 @@ impl Log {
         let Some((active, closed)) = segments.split_last() else {
             return Ok(());
         };
-        let Some(dirty) = dirty(closed, checkpoint.cleaned_to, config, now_ms)? else {
+        let Some(dirty) = dirty(&segments, checkpoint.cleaned_to, config, now_ms)? else {
             return Ok(());
         };
+        // Gaps are as compaction leaves them only where everything was flushed.
         if self.flushed_offset() < active.base_offset {
             self.flush()?;
         }
+        checkpoint.flushed_to = active.base_offset;
+        self.store_checkpoint(checkpoint)?;
         let mut cleaner = Cleaner {
             config,
             now_ms,
@@ -140,13 +143,13 @@ impl Log {
 
 /// The segments to be compacted, if it is time.
 fn dirty(
-    closed: &[Arc<Segment>],
+    segments: &[Arc<Segment>],
     cleaned_to: i64,
     config: &LogConfig,
     now_ms: i64,
 ) -> Result<Option<std::ops::Range<usize>>, LogError> {
-    let next_base = |at: usize| closed.get(at + 1).map_or(i64::MAX, |next| next.base_offset);
-    let is_dirty = |&at: &usize| next_base(at) > cleaned_to && closed[at].size() > 0;
+    let closed = &segments[..segments.len() - 1];
+    let is_dirty = |&at: &usize| segments[at + 1].base_offset > cleaned_to && closed[at].size() > 0;
     let Some(start) = (0..closed.len()).find(is_dirty) else {
         return Ok(None);
     };

@@ -1,12 +1,15 @@
 //! Making what was appended durable.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    io::ErrorKind,
+    sync::{Arc, atomic::Ordering},
+};
 
 use super::Log;
 use crate::{
     LogError,
     checkpoint::CleanShutdown,
-    files::{CLEAN_SHUTDOWN, RECOVERY_POINT},
+    files::{self, CLEAN_SHUTDOWN, RECOVERY_POINT, SNAPSHOT},
     segment::{Segment, path},
 };
 
@@ -55,8 +58,13 @@ impl Log {
         let Some((active, closed)) = segments.split_last() else {
             return Ok(());
         };
-        for segment in closed {
+        for (segment, next) in closed.iter().zip(&segments[1..]) {
             segment.sync(true).map_err(|e| (segment.name(), e))?;
+            let name = files::of(next.base_offset, SNAPSHOT);
+            match self.storage.open(&name).and_then(|file| file.sync()) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err((name, error)),
+                _ => {}
+            }
         }
         // The file itself must be there after a power failure. One that is older than the last
         // flush is.
@@ -83,12 +91,9 @@ impl Log {
         if writer.marked_clean {
             return Ok(());
         }
-        let (active, end_offset) = {
-            let view = self.view.read();
-            (view.active().clone(), view.end_offset)
-        };
+        let active = self.view.read().active().clone();
         active.write_index()?;
-        self.write_snapshot(&writer, end_offset)?;
+        let end_offset = self.store_snapshot(&writer)?;
         recovery_point
             .store(end_offset)
             .map_err(|e| LogError::io("cannot write", path(&self.storage, RECOVERY_POINT), e))?;

@@ -6,8 +6,9 @@ use super::Log;
 use crate::{
     LogConfig, LogError,
     checkpoint::Checkpoint,
-    files::CHECKPOINT,
+    files::{self, CHECKPOINT, SNAPSHOT},
     segment::{Segment, path},
+    storage::remove_file,
 };
 
 /// What one [`Log::maintain`] did.
@@ -44,6 +45,7 @@ impl Log {
             let expiration_ms = config.producer_id_expiration_ms;
             writer.producers.expire(now_ms, expiration_ms)
         };
+        self.remove_snapshots()?;
         for segment in self
             .segments()
             .split_last()
@@ -84,16 +86,16 @@ impl Log {
         if before <= start {
             return Ok(start);
         }
-        // The log must not start where, after a power failure, it does not reach.
-        if before > self.flushed_offset() {
-            self.flush()?;
-        }
         self.move_start(&mut checkpoint, before)?;
         Ok(before)
     }
 
     /// The caller holds the maintenance.
     fn move_start(&self, checkpoint: &mut Checkpoint, start: i64) -> Result<(), LogError> {
+        // What the log forgets of its producers' batches must be written down, and the log must not
+        // start where, after a power failure, it does not reach.
+        self.store_snapshot(&self.writer.lock())?;
+        self.flush()?;
         let moved = Checkpoint {
             start_offset: start,
             ..*checkpoint
@@ -117,6 +119,27 @@ impl Log {
         checkpoint
             .store(&*self.storage)
             .map_err(|e| LogError::io("cannot write", path(&self.storage, CHECKPOINT), e))
+    }
+
+    /// Removes all states of producers but the newest durable one and what is newer.
+    fn remove_snapshots(&self) -> Result<(), LogError> {
+        let flushed = self.flushed_offset();
+        let names = self
+            .storage
+            .list()
+            .map_err(|e| LogError::io("cannot list", self.name(), e))?;
+        let taken = || {
+            names
+                .iter()
+                .filter_map(|name| files::offset(name, SNAPSHOT))
+        };
+        let newest = taken().filter(|&offset| offset <= flushed).max();
+        for offset in taken().filter(|&offset| newest.is_some_and(|newest| offset < newest)) {
+            let name = files::of(offset, SNAPSHOT);
+            remove_file(&*self.storage, &name)
+                .map_err(|e| LogError::io("cannot remove", path(&self.storage, &name), e))?;
+        }
+        Ok(())
     }
 
     fn delete_segments(
@@ -170,9 +193,6 @@ impl Log {
         }
         let start = self.view.read().segments[count].base_offset.max(start);
         if start > checkpoint.start_offset {
-            if start > self.flushed_offset() {
-                self.flush()?;
-            }
             self.move_start(checkpoint, start)?;
         }
         self.view.write().segments.drain(..count);

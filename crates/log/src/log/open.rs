@@ -1,6 +1,7 @@
 //! Opening a log, and what it takes after a crash.
 
 use std::{
+    collections::VecDeque,
     io,
     path::Path,
     sync::{
@@ -9,6 +10,7 @@ use std::{
     },
 };
 
+use kohort_wire::records::BatchHeader;
 use parking_lot::{Mutex, RwLock};
 
 use super::{Log, View, Writer, compact};
@@ -27,8 +29,6 @@ use crate::{
 
 /// How much of an end that may not be on the device is written again at a time, in bytes.
 const CHUNK: usize = 1 << 20;
-/// How many files with the state of producers are kept.
-const SNAPSHOTS_KEPT: usize = 2;
 
 /// What opening a log had to do after it was not closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -95,55 +95,76 @@ impl Opening {
         if compact::complete(&self.storage, &names)? {
             names = self.list()?;
         }
-        let mut checkpoint = self.checkpoint()?;
+        let known = self.checkpoint()?;
+        let mut checkpoint = known.unwrap_or_default();
         let (mut recovery_point, point) = RecoveryPoint::open(&*self.storage)
             .map_err(|e| self.io("cannot open", RECOVERY_POINT, e))?;
+        // Where a log starts, and up to where it is compacted, it was flushed.
+        let point = point
+            .max(checkpoint.start_offset)
+            .max(checkpoint.flushed_to);
         let bases = self.remove_before_start(&names, checkpoint.start_offset)?;
         let marker = CleanShutdown::load(&*self.storage)
             .map_err(|e| self.io("cannot read", CLEAN_SHUTDOWN, e))?;
         let mut segments = self.segments(&bases)?;
+        if let (Some(known), Some(first)) = (known, segments.first())
+            && first.base_offset > known.start_offset
+        {
+            return Err(LogError::Corrupt {
+                file: first.name(),
+                position: 0,
+                reason: format!(
+                    "the segments from offset {} on are gone",
+                    known.start_offset
+                ),
+            });
+        }
         let clean = self.is_clean(&segments, marker, point);
         self.recovery.clean = clean.is_some();
 
         let mut epochs = self.epochs()?;
-        let first_base = segments.first().map_or(0, |segment| segment.base_offset);
-        let trusted = clean.unwrap_or(point);
-        let (snapshot_offset, mut producers) = self.producers(&names, trusted, first_base)?;
         let known_epochs = epochs.is_some();
         let epochs = epochs.get_or_insert_default();
         let checked_from = match clean {
             Some(_) => segments.len(),
             None => position(&segments, point),
         };
+        let mut replay = Replay::new(self.snapshots(&names)?, epochs);
         for (at, segment) in segments[..checked_from].iter().enumerate() {
             segment.trust()?;
             let next = segments.get(at + 1).map(|next| next.base_offset).or(clean);
-            if !known_epochs || next.is_none_or(|next| next > snapshot_offset) {
-                let from = match known_epochs {
-                    true => segment.position(snapshot_offset)?,
-                    false => 0,
-                };
-                replay(segment, from, snapshot_offset, &mut producers, epochs)?;
-            }
+            replay.trusted(segment, next.unwrap_or(i64::MAX), known_epochs)?;
         }
         let end_offset = match clean {
             Some(end_offset) => end_offset,
             None => {
-                let mut state = (&mut producers, &mut *epochs);
-                let scan =
-                    self.check(&segments, checked_from, point, snapshot_offset, &mut state)?;
+                let scan = self.check(
+                    &segments,
+                    checked_from,
+                    point,
+                    checkpoint.flushed_to,
+                    &mut replay,
+                )?;
                 self.repair(&mut segments, checked_from, &scan)?;
                 remove_file(&*self.storage, CLEAN_SHUTDOWN)
                     .map_err(|e| self.io("cannot remove", CLEAN_SHUTDOWN, e))?;
                 scan.end_offset
             }
         };
+        replay.reach(end_offset);
+        let (producers, snapshot_offset) = (replay.producers, replay.snapshot_offset);
+        self.remove_snapshots(&names, snapshot_offset, end_offset)?;
+        if !self.recovery.clean {
+            // What was removed must not come back when the log has grown beyond it.
+            self.storage
+                .sync()
+                .map_err(|e| LogError::io("cannot flush", self.storage.name(), e))?;
+        }
         epochs.truncate_end(end_offset);
         if !known_epochs && epochs.latest().is_some() {
             replace_file(&*self.storage, EPOCHS, epochs.encode().as_bytes())
                 .map_err(|e| self.io("cannot write", EPOCHS, e))?;
         }
-        self.remove_snapshots(&names, end_offset)?;
 
         let mut start_offset = checkpoint.start_offset;
         let mut end_offset = end_offset;
@@ -205,7 +226,7 @@ impl Opening {
             .map_err(|e| LogError::io("cannot list", self.storage.name(), e))
     }
 
-    fn checkpoint(&self) -> Result<Checkpoint, LogError> {
+    fn checkpoint(&self) -> Result<Option<Checkpoint>, LogError> {
         Checkpoint::load(&*self.storage).map_err(|error| match error {
             Some(error) => self.io("cannot read", CHECKPOINT, error),
             None => LogError::Corrupt {
@@ -264,28 +285,21 @@ impl Opening {
         Ok(bytes.and_then(|bytes| Epochs::decode(&bytes)))
     }
 
-    /// The newest usable state of the producers at `offset` or before, and where it was taken.
-    fn producers(
-        &self,
-        names: &[String],
-        offset: i64,
-        first_base: i64,
-    ) -> Result<(i64, Producers), LogError> {
-        let mut taken: Vec<i64> = names
-            .iter()
-            .filter_map(|name| files::offset(name, SNAPSHOT))
-            .filter(|&taken| taken <= offset)
-            .collect();
-        taken.sort_unstable();
-        for taken in taken.into_iter().rev() {
-            let name = files::of(taken, SNAPSHOT);
+    /// The states of the producers that are whole, the oldest first.
+    fn snapshots(&self, names: &[String]) -> Result<Vec<(i64, Producers)>, LogError> {
+        let mut snapshots = Vec::new();
+        for name in names {
+            let Some(offset) = files::offset(name, SNAPSHOT) else {
+                continue;
+            };
             let bytes =
-                read_file(&*self.storage, &name).map_err(|e| self.io("cannot read", &name, e))?;
+                read_file(&*self.storage, name).map_err(|e| self.io("cannot read", name, e))?;
             if let Some(producers) = bytes.and_then(|bytes| snapshot::decode(&bytes)) {
-                return Ok((taken, producers));
+                snapshots.push((offset, producers));
             }
         }
-        Ok((first_base, Producers::default()))
+        snapshots.sort_unstable_by_key(|&(offset, _)| offset);
+        Ok(snapshots)
     }
 
     /// Checks every batch from that segment on, and changes nothing.
@@ -294,14 +308,17 @@ impl Opening {
         segments: &[Segment],
         first: usize,
         point: i64,
-        snapshot_offset: i64,
-        (producers, epochs): &mut (&mut Producers, &mut Epochs),
+        gaps_to: i64,
+        replay: &mut Replay<'_>,
     ) -> Result<Scan, LogError> {
         let mut scan = Scan {
             end_offset: point.min(segments.get(first).map_or(0, |segment| segment.base_offset)),
             unflushed: None,
             torn: None,
         };
+        // Records that follow a gap were not flushed, or the gap is where flushed ones were; only
+        // compaction makes other gaps.
+        let gap = |offset: i64, next: i64| next != offset && offset >= gaps_to;
         for (at, segment) in segments.iter().enumerate().skip(first) {
             if segment.base_offset < scan.end_offset {
                 return Err(LogError::Corrupt {
@@ -310,22 +327,25 @@ impl Opening {
                     reason: "it begins before the segment ahead of it ends".to_owned(),
                 });
             }
-            scan.end_offset = segment.base_offset;
             let size = segment.size();
+            if at > first && gap(scan.end_offset, segment.base_offset) {
+                self.recovery.bytes_cut_off += size;
+                scan.torn = Some((at - 1, segments[at - 1].size()));
+                break;
+            }
+            scan.end_offset = segment.base_offset;
             segment.start_recovery();
-            let mut scanner =
-                crate::scan::Scanner::new(&**segment.file(), 0, size, segment.base_offset)
-                    .checking_crc();
+            let mut scanner = segment.scan_file(size).checking_crc();
             let ended = loop {
                 match scanner.next() {
                     Ok(Some(Scanned {
                         header, position, ..
                     })) => {
-                        segment.recovered(&header);
-                        if header.base_offset >= snapshot_offset {
-                            producers.replay(&header);
+                        if gap(scan.end_offset, header.base_offset) {
+                            break Some((position, "records are missing before it".to_owned()));
                         }
-                        epochs.assign(header.partition_leader_epoch, header.base_offset);
+                        segment.recovered(&header);
+                        replay.batch(&header);
                         if header.next_offset() > point {
                             scan.unflushed.get_or_insert((at, position));
                         }
@@ -333,7 +353,7 @@ impl Opening {
                         self.recovery.bytes_checked += header.size() as u64;
                     }
                     Ok(None) => break None,
-                    Err(ScanError::Io(e)) => return Err(segment.scan_error(ScanError::Io(e))),
+                    Err(error @ ScanError::Io(_)) => return Err(segment.scan_error(error)),
                     Err(ScanError::Damaged { position, reason }) => break Some((position, reason)),
                 }
             };
@@ -402,22 +422,34 @@ impl Opening {
                 .sync(closed)
                 .map_err(|e| LogError::io("cannot flush", segment.name(), e))?;
         }
-        self.storage
-            .sync()
-            .map_err(|e| LogError::io("cannot flush", self.storage.name(), e))
+        Ok(())
     }
 
-    /// Removes the states of producers that the log never reached, and the oldest.
-    fn remove_snapshots(&self, names: &[String], end_offset: i64) -> Result<(), LogError> {
-        let mut taken: Vec<i64> = names
-            .iter()
-            .filter_map(|name| files::offset(name, SNAPSHOT))
-            .collect();
-        taken.sort_unstable_by(|a, b| b.cmp(a));
-        let (beyond, kept): (Vec<i64>, Vec<i64>) = taken.into_iter().partition(|&t| t > end_offset);
-        for taken in beyond.iter().chain(kept.iter().skip(SNAPSHOTS_KEPT)) {
-            let name = files::of(*taken, SNAPSHOT);
-            remove_file(&*self.storage, &name).map_err(|e| self.io("cannot remove", &name, e))?;
+    /// Removes the states of producers that are damaged, that the log does not reach, or that are
+    /// older than the one that was used; that one is made durable.
+    fn remove_snapshots(
+        &self,
+        names: &[String],
+        used: Option<i64>,
+        end_offset: i64,
+    ) -> Result<(), LogError> {
+        if let Some(used) = used
+            && !self.recovery.clean
+        {
+            let name = files::of(used, SNAPSHOT);
+            self.storage
+                .open(&name)
+                .and_then(|file| file.sync())
+                .map_err(|e| self.io("cannot flush", &name, e))?;
+        }
+        for name in names {
+            let Some(offset) = files::offset(name, SNAPSHOT) else {
+                continue;
+            };
+            // Newer ones than the one that was used are damaged.
+            if Some(offset) != used || offset > end_offset {
+                remove_file(&*self.storage, name).map_err(|e| self.io("cannot remove", name, e))?;
+            }
         }
         Ok(())
     }
@@ -435,25 +467,74 @@ fn position(segments: &[Segment], offset: i64) -> usize {
         .saturating_sub(1)
 }
 
-/// Takes over what a segment says of producers and epochs.
-fn replay(
-    segment: &Segment,
-    from: u64,
-    snapshot_offset: i64,
-    producers: &mut Producers,
-    epochs: &mut Epochs,
-) -> Result<(), LogError> {
-    let mut scanner = segment.scan(from);
-    while let Some(batch) = scanner.next().map_err(|e| segment.scan_error(e))? {
-        if batch.header.base_offset >= snapshot_offset {
-            producers.replay(&batch.header);
+/// Collects what the batches say of producers and epochs.
+struct Replay<'a> {
+    /// States of the producers ahead, the oldest first: as soon as the log is known to reach one,
+    /// it counts.
+    snapshots: VecDeque<(i64, Producers)>,
+    snapshot_offset: Option<i64>,
+    producers: Producers,
+    epochs: &'a mut Epochs,
+}
+
+impl<'a> Replay<'a> {
+    fn new(snapshots: Vec<(i64, Producers)>, epochs: &'a mut Epochs) -> Replay<'a> {
+        Replay {
+            snapshots: snapshots.into(),
+            snapshot_offset: None,
+            producers: Producers::default(),
+            epochs,
         }
-        epochs.assign(
-            batch.header.partition_leader_epoch,
-            batch.header.base_offset,
-        );
     }
-    Ok(())
+
+    /// The log has all its batches up to that offset.
+    fn reach(&mut self, offset: i64) {
+        while let Some((taken, producers)) = self.snapshots.pop_front_if(|next| next.0 <= offset) {
+            self.snapshot_offset = Some(taken);
+            self.producers = producers;
+        }
+    }
+
+    fn batch(&mut self, header: &BatchHeader) {
+        self.reach(header.base_offset);
+        self.producers.replay(header);
+        self.epochs
+            .assign(header.partition_leader_epoch, header.base_offset);
+    }
+
+    /// A segment that is not checked, whose batches all are below `next`.
+    fn trusted(
+        &mut self,
+        segment: &Segment,
+        next: i64,
+        known_epochs: bool,
+    ) -> Result<(), LogError> {
+        let from = if known_epochs {
+            // All there is to know of it may be in a snapshot; at least of a part of it.
+            self.reach(next);
+            match self.snapshot_offset {
+                Some(offset) if offset >= next => return Ok(()),
+                Some(offset) => segment.position(offset)?,
+                None => 0,
+            }
+        } else {
+            0
+        };
+        let mut scanner = segment.scan(from);
+        while let Some(batch) = scanner.next().map_err(|e| segment.scan_error(e))? {
+            if self
+                .snapshot_offset
+                .is_none_or(|offset| offset <= batch.header.base_offset)
+            {
+                self.batch(&batch.header);
+            } else {
+                let header = &batch.header;
+                self.epochs
+                    .assign(header.partition_leader_epoch, header.base_offset);
+            }
+        }
+        Ok(())
+    }
 }
 
 fn rewrite(segment: &Segment, mut position: u64) -> io::Result<()> {
