@@ -19,6 +19,7 @@ mod apply;
 mod classic_member;
 mod describe;
 mod downgrade;
+mod embedded;
 mod group;
 mod heartbeat;
 mod leave;

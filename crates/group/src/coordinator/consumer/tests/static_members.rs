@@ -110,7 +110,10 @@ fn a_static_member_may_come_back_with_another_subscription() {
     a.leave(&mut world, -2);
     let mut a = Client::new("a2", &["payments"]).instance("i1");
     a.beat(&mut world);
-    assert!(a.owned.is_empty(), "what it had is not in its subscription");
+    assert!(
+        a.of(orders).is_empty(),
+        "what it had is not in its subscription"
+    );
     world.settle(&mut [&mut a, &mut b]);
     assert_eq!(a.of(payments), [0, 1]);
     assert_eq!(b.owned.len(), 4);
