@@ -26,13 +26,6 @@ impl Members {
             Members::Consumer(_) => None,
         }
     }
-
-    pub(crate) fn consumer_mut(&mut self) -> Option<&mut ConsumerGroup> {
-        match self {
-            Members::Consumer(group) => Some(group),
-            Members::Classic(_) => None,
-        }
-    }
 }
 
 impl Group {
@@ -63,6 +56,9 @@ impl Group {
     }
 
     pub(crate) fn consumer_mut(&mut self) -> Option<&mut ConsumerGroup> {
-        self.members.consumer_mut()
+        match &mut self.members {
+            Members::Consumer(group) => Some(group),
+            Members::Classic(_) => None,
+        }
     }
 }

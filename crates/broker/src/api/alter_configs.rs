@@ -1,0 +1,313 @@
+//! AlterConfigs (33) and IncrementalAlterConfigs (44).
+
+use std::collections::BTreeSet;
+
+use kohort_wire::{ByteString, ErrorCode, messages::*};
+
+use super::{
+    Call,
+    describe_configs::{BROKER, BROKER_LOGGER, GROUP, TOPIC, check_broker},
+};
+use crate::{
+    settings::{self, Change, Table, Values, View, list},
+    topics::{ChangeError, Snapshot},
+};
+
+/// What is to become of one setting.
+#[derive(Debug, Clone)]
+enum Operation {
+    Set(Option<String>),
+    Delete,
+    /// Of a list: adds elements.
+    Append(String),
+    /// Of a list: takes elements away.
+    Subtract(String),
+}
+
+/// Whose settings are to change, and how.
+struct Alteration {
+    resource_type: i8,
+    resource_name: ByteString,
+    /// Whether what is not mentioned goes back to its default.
+    replaces_all: bool,
+    operations: Result<Vec<(String, Operation)>, ChangeError>,
+}
+
+pub(super) async fn replace(call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse {
+    let alterations = request.resources.into_iter().map(|resource| {
+        let operations = resource.configs.into_iter().map(|config| {
+            let value = config.value.map(|value| value.to_string());
+            (config.name.to_string(), Operation::Set(value))
+        });
+        Alteration {
+            resource_type: resource.resource_type,
+            resource_name: resource.resource_name,
+            replaces_all: true,
+            operations: Ok(operations.collect()),
+        }
+    });
+    let results = alter(&call, alterations.collect(), request.validate_only).await;
+    let responses = results
+        .into_iter()
+        .map(|result| AlterConfigsResourceResponse {
+            error_code: result.error_code,
+            error_message: result.error_message,
+            resource_type: result.resource_type,
+            resource_name: result.resource_name,
+        });
+    AlterConfigsResponse {
+        responses: responses.collect(),
+        ..AlterConfigsResponse::default()
+    }
+}
+
+pub(super) async fn change(
+    call: Call,
+    request: IncrementalAlterConfigsRequest,
+) -> IncrementalAlterConfigsResponse {
+    let alterations = request.resources.into_iter().map(|resource| Alteration {
+        resource_type: resource.resource_type,
+        resource_name: resource.resource_name,
+        replaces_all: false,
+        operations: resource.configs.into_iter().map(operation).collect(),
+    });
+    IncrementalAlterConfigsResponse {
+        responses: alter(&call, alterations.collect(), request.validate_only).await,
+        ..IncrementalAlterConfigsResponse::default()
+    }
+}
+
+fn operation(config: IncrementalAlterableConfig) -> Result<(String, Operation), ChangeError> {
+    let value = config.value.map(|value| value.to_string());
+    let name = config.name.to_string();
+    let operation = match (config.config_operation, value) {
+        (1, _) => Operation::Delete,
+        (0, Some(value)) => Operation::Set(Some(value)),
+        (2, Some(value)) => Operation::Append(value),
+        (3, Some(value)) => Operation::Subtract(value),
+        (0 | 2 | 3, None) => {
+            return Err(ChangeError::new(
+                ErrorCode::INVALID_REQUEST,
+                format!("Null value not supported for: {name}"),
+            ));
+        }
+        (other, _) => {
+            return Err(ChangeError::new(
+                ErrorCode::INVALID_REQUEST,
+                format!("Unknown operation {other} for: {name}"),
+            ));
+        }
+    };
+    Ok((name, operation))
+}
+
+async fn alter(
+    call: &Call,
+    alterations: Vec<Alteration>,
+    validate_only: bool,
+) -> Vec<IncrementalAlterConfigsResourceResponse> {
+    let mut seen = BTreeSet::new();
+    let mut twice = BTreeSet::new();
+    for alteration in &alterations {
+        let resource = (alteration.resource_type, alteration.resource_name.clone());
+        if !seen.insert(resource.clone()) {
+            twice.insert(resource);
+        }
+    }
+    let mut results = Vec::with_capacity(alterations.len());
+    for alteration in alterations {
+        let resource = (alteration.resource_type, alteration.resource_name.clone());
+        let altered = if twice.contains(&resource) {
+            Err(ChangeError::new(
+                ErrorCode::INVALID_REQUEST,
+                "Each resource must appear at most once.",
+            ))
+        } else {
+            alter_one(call, alteration, validate_only).await
+        };
+        let (error_code, error_message) = match altered {
+            Ok(()) => (ErrorCode::NONE, None),
+            Err(error) => (error.code, Some(error.message.into())),
+        };
+        results.push(IncrementalAlterConfigsResourceResponse {
+            error_code,
+            error_message,
+            resource_type: resource.0,
+            resource_name: resource.1,
+        });
+    }
+    results
+}
+
+async fn alter_one(
+    call: &Call,
+    alteration: Alteration,
+    validate_only: bool,
+) -> Result<(), ChangeError> {
+    let operations = alteration.operations?;
+    let name = &*alteration.resource_name;
+    let snapshot = call.node.snapshot();
+    let (table, before) = match alteration.resource_type {
+        TOPIC => {
+            let topic = snapshot.topic(name).ok_or_else(|| {
+                ChangeError::new(
+                    ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                    format!("The topic '{name}' does not exist."),
+                )
+            })?;
+            (settings::TOPIC, topic.configs.clone())
+        }
+        BROKER if name.is_empty() => (settings::BROKER, snapshot.cluster.clone()),
+        BROKER => {
+            check_broker(call, name)?;
+            (settings::BROKER, snapshot.broker.clone())
+        }
+        BROKER_LOGGER => return alter_logger(call, name, operations),
+        GROUP if name.is_empty() => {
+            return Err(ChangeError::new(
+                ErrorCode::INVALID_REQUEST,
+                "Default group resources are not allowed.",
+            ));
+        }
+        GROUP => {
+            let own = snapshot.groups.get(name).cloned().unwrap_or_default();
+            (settings::GROUP, own)
+        }
+        other => {
+            return Err(ChangeError::new(
+                ErrorCode::INVALID_REQUEST,
+                format!("Unknown resource type {other}"),
+            ));
+        }
+    };
+    let after = apply(table, &before, operations, alteration.replaces_all)?;
+    check_whole(alteration.resource_type, &after, &snapshot)?;
+    if validate_only {
+        return Ok(());
+    }
+    let resource_type = alteration.resource_type;
+    call.node
+        .catalog
+        .change_settings(|edit| {
+            match resource_type {
+                // Unless it was deleted meanwhile.
+                TOPIC => match edit.topic(name) {
+                    Some(values) => *values = after,
+                    None => {
+                        return Err(ChangeError::new(
+                            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                            format!("The topic '{name}' does not exist."),
+                        ));
+                    }
+                },
+                BROKER if name.is_empty() => *edit.cluster() = after,
+                BROKER => *edit.broker() = after,
+                _ => *edit.group(name) = after,
+            }
+            edit.tidy();
+            Ok(())
+        })
+        .await?;
+    tracing::info!("settings of {} changed", what(resource_type, name));
+    Ok(())
+}
+
+fn what(resource_type: i8, name: &str) -> String {
+    match resource_type {
+        TOPIC => format!("topic {name}"),
+        GROUP => format!("group {name}"),
+        _ if name.is_empty() => "the cluster".to_owned(),
+        _ => format!("broker {name}"),
+    }
+}
+
+/// What the settings are after the operations.
+fn apply(
+    table: Table,
+    before: &Values,
+    operations: Vec<(String, Operation)>,
+    replaces_all: bool,
+) -> Result<Values, ChangeError> {
+    let mut after = if replaces_all {
+        Values::new()
+    } else {
+        before.clone()
+    };
+    for (name, operation) in operations {
+        let definition = table.get(&name).ok_or_else(|| {
+            ChangeError::new(
+                ErrorCode::INVALID_CONFIG,
+                format!("Unknown config name: {name}"),
+            )
+        })?;
+        let current = || {
+            let own = before.get(&name).map(String::as_str);
+            own.or(definition.default).unwrap_or_default()
+        };
+        let value = match operation {
+            Operation::Delete | Operation::Set(None) => None,
+            Operation::Set(Some(value)) => Some(value),
+            Operation::Append(_) | Operation::Subtract(_)
+                if definition.kind != settings::Kind::List =>
+            {
+                return Err(ChangeError::new(
+                    ErrorCode::INVALID_CONFIG,
+                    format!("Can't append to or subtract from {name}, which is not a list."),
+                ));
+            }
+            Operation::Append(more) => {
+                let mut words: Vec<&str> = list(current()).collect();
+                words.extend(list(&more).filter(|word| !list(current()).any(|own| own == *word)));
+                Some(words.join(","))
+            }
+            Operation::Subtract(less) => {
+                let words = list(current()).filter(|own| !list(&less).any(|word| word == *own));
+                Some(words.collect::<Vec<_>>().join(","))
+            }
+        };
+        let checked = value.map(|value| definition.check(&value)).transpose();
+        let checked = checked
+            .map_err(|error| ChangeError::new(ErrorCode::INVALID_CONFIG, error.to_string()))?;
+        // What is left as it is may be mentioned, although it cannot be changed.
+        if definition.change == Change::AtStart && checked.as_ref() != before.get(&name) {
+            return Err(ChangeError::new(
+                ErrorCode::INVALID_REQUEST,
+                format!("Cannot update {name} while the broker runs; set it at its start."),
+            ));
+        }
+        match checked {
+            Some(value) => after.insert(name, value),
+            None => after.remove(&name),
+        };
+    }
+    Ok(after)
+}
+
+/// What is wrong with the settings as a whole, if anything is.
+fn check_whole(resource_type: i8, after: &Values, snapshot: &Snapshot) -> Result<(), ChangeError> {
+    if resource_type != GROUP {
+        return Ok(());
+    }
+    let view = View {
+        table: settings::GROUP,
+        values: after,
+    };
+    settings::check_group(view, snapshot.settings())
+        .map_err(|message| ChangeError::new(ErrorCode::INVALID_CONFIG, message))
+}
+
+/// Kafka changes the levels of its Java loggers. There are none here, so each is unknown.
+fn alter_logger(
+    call: &Call,
+    name: &str,
+    operations: Vec<(String, Operation)>,
+) -> Result<(), ChangeError> {
+    check_broker(call, name)?;
+    match operations.first() {
+        Some((logger, _)) => Err(ChangeError::new(
+            ErrorCode::INVALID_CONFIG,
+            format!("Logger {logger} does not exist!"),
+        )),
+        None => Ok(()),
+    }
+}

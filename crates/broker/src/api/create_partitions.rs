@@ -1,0 +1,87 @@
+//! CreatePartitions (37).
+
+use std::collections::BTreeMap;
+
+use kohort_wire::{ByteString, ErrorCode, messages::*};
+
+use super::Call;
+use crate::topics::{ChangeError, NewPartitions};
+
+pub(super) async fn handle(
+    call: Call,
+    request: CreatePartitionsRequest,
+) -> CreatePartitionsResponse {
+    let node = &call.node;
+    let mut seen: BTreeMap<&ByteString, usize> = BTreeMap::new();
+    for topic in &request.topics {
+        *seen.entry(&topic.name).or_default() += 1;
+    }
+    let mut results = Vec::with_capacity(seen.len());
+    for (name, count) in &seen {
+        if *count > 1 {
+            let error = ChangeError::new(ErrorCode::INVALID_REQUEST, "Duplicate topic name.");
+            results.push(result(name, Err(error)));
+        }
+    }
+    for topic in request.topics.iter().filter(|topic| seen[&topic.name] == 1) {
+        let grown = match check(&call, topic) {
+            Ok(wanted) => {
+                node.catalog
+                    .create_partitions(wanted, node.fixed.partitions_max, request.validate_only)
+                    .await
+            }
+            Err(error) => Err(error),
+        };
+        results.push(result(&topic.name, grown));
+    }
+    CreatePartitionsResponse {
+        results,
+        ..CreatePartitionsResponse::default()
+    }
+}
+
+fn check(call: &Call, topic: &CreatePartitionsTopic) -> Result<NewPartitions, ChangeError> {
+    let wanted = NewPartitions {
+        name: topic.name.to_string(),
+        count: topic.count,
+    };
+    let snapshot = call.node.snapshot();
+    let (Some(assignments), Some(known)) = (&topic.assignments, snapshot.topic(&topic.name)) else {
+        return Ok(wanted);
+    };
+    let more = i64::from(topic.count) - known.partitions.len() as i64;
+    let invalid = |message: String| {
+        Err(ChangeError::new(
+            ErrorCode::INVALID_REPLICA_ASSIGNMENT,
+            message,
+        ))
+    };
+    if more > 0 && assignments.len() as i64 != more {
+        return invalid(format!(
+            "Attempted to add {more} additional partition(s), but only {} assignment(s) were specified.",
+            assignments.len()
+        ));
+    }
+    let node_id = call.node.fixed.node_id;
+    if assignments
+        .iter()
+        .any(|assignment| assignment.broker_ids != [node_id])
+    {
+        return invalid(format!(
+            "The assignments must name broker {node_id}, the only one."
+        ));
+    }
+    Ok(wanted)
+}
+
+fn result(name: &ByteString, grown: Result<(), ChangeError>) -> CreatePartitionsTopicResult {
+    let (error_code, error_message) = match grown {
+        Ok(()) => (ErrorCode::NONE, None),
+        Err(error) => (error.code, Some(error.message.into())),
+    };
+    CreatePartitionsTopicResult {
+        name: name.clone(),
+        error_code,
+        error_message,
+    }
+}

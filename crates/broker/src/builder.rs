@@ -1,0 +1,331 @@
+//! Starting a broker.
+
+use std::{
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use kohort_log::{FolderLock, LogError};
+use kohort_wire::ByteString;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{info, warn};
+
+use crate::{
+    Broker,
+    clock::Clock,
+    complaints::Complaints,
+    fetching::Sessions,
+    groups::Groups,
+    logs::Logs,
+    maintenance,
+    net::{Budget, Listener, accept},
+    node::Node,
+    settings::{BROKER, Fixed, Values, View, list},
+    topics::{Catalog, OFFSETS_TOPIC, Store},
+};
+
+/// How a broker is to be.
+///
+/// Without anything said, it is in memory and listens on a free port of 127.0.0.1.
+#[derive(Debug, Clone, Default)]
+pub struct Builder {
+    folder: Option<PathBuf>,
+    settings: Vec<(String, String)>,
+}
+
+/// Why a broker did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A setting that does not exist, or cannot have that value.
+    #[error("{0}")]
+    Setting(String),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// As it was given.
+        address: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Another process has the data folder.
+    #[error("another process is using the data folder {}", .0.display())]
+    Locked(PathBuf),
+    /// The data folder cannot be used.
+    #[error("cannot use the data folder {}: {source}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The data belongs to a broker with another id.
+    #[error("the data folder {} belongs to the broker with node.id {found}, not {wanted}", folder.display())]
+    OtherNode {
+        /// The folder.
+        folder: PathBuf,
+        /// The id in the folder.
+        found: i32,
+        /// The id that was set.
+        wanted: i32,
+    },
+}
+
+impl Builder {
+    /// Where to listen, as `host:port`, instead of on a free port of 127.0.0.1. Port 0 takes a free
+    /// one. The same as the setting `listeners`.
+    pub fn listen(self, address: impl Into<String>) -> Builder {
+        self.set("listeners", address)
+    }
+
+    /// Where clients are told to find the broker, as `host:port`. Without it, they are told the
+    /// address at which they have found it. The same as the setting `advertised.listeners`.
+    pub fn advertise(self, address: impl Into<String>) -> Builder {
+        self.set("advertised.listeners", address)
+    }
+
+    /// Keeps the data in a folder, which is created if need be. Without it, the data is in memory
+    /// and gone with the broker.
+    pub fn data_dir(mut self, folder: impl Into<PathBuf>) -> Builder {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Sets something under Kafka's name of it, or kohort's own. What is wrong with it
+    /// [`start`](Builder::start) tells. The last value counts.
+    pub fn set(mut self, name: impl Into<String>, value: impl Into<String>) -> Builder {
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
+    /// Starts the broker on the current runtime.
+    ///
+    /// # Errors
+    ///
+    /// When a setting is wrong, the address is taken, or the data folder cannot be used. That a
+    /// single partition is damaged is not an error: it is reported and left out.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub async fn start(self) -> Result<Broker, StartError> {
+        let clock = Clock::start();
+        let (values, folder) = self.check()?;
+        let view = View {
+            table: BROKER,
+            values: &values,
+        };
+        let fixed = Fixed::new(&values);
+        let advertised = advertised(view)?;
+        // First of all, so that a port that is taken costs nothing else.
+        let listeners = listen(view, fixed.listen_backlog).await?;
+        let catalog = {
+            let (values, node_id) = (values.clone(), fixed.node_id);
+            blocking(move || open(folder, values, node_id)).await?
+        };
+        let node = Arc::new(Node {
+            request_bytes: Budget::new(fixed.queued_request_bytes_max),
+            response_bytes: Budget::new(fixed.queued_response_bytes_max),
+            fetch_sessions: Sessions::new(fixed.fetch_sessions_max),
+            fixed,
+            clock,
+            catalog,
+            groups: Groups::new(),
+            complaints: Complaints::new(),
+            advertised,
+            stopping: CancellationToken::new(),
+            connections: TaskTracker::new(),
+        });
+        let addresses: Vec<SocketAddr> = listeners.iter().map(|it| it.address).collect();
+        for listener in listeners {
+            node.connections.spawn(accept(listener, Arc::clone(&node)));
+        }
+        node.connections.spawn(maintenance::run(Arc::clone(&node)));
+        info!(
+            "ready on {} with data in {} (cluster {}, {} topics)",
+            addresses
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
+            match node.catalog.logs.folder() {
+                Some(folder) => folder.display().to_string(),
+                None => "memory".to_owned(),
+            },
+            node.catalog.cluster_id,
+            node.snapshot().topics.len(),
+        );
+        Ok(Broker::new(node, addresses))
+    }
+
+    /// The settings, each in the spelling in which it is kept, and the data folder.
+    fn check(self) -> Result<(Values, Option<PathBuf>), StartError> {
+        let mut values = Values::from([("listeners".to_owned(), "127.0.0.1:0".to_owned())]);
+        for (name, value) in self.settings {
+            let definition = BROKER.get(&name).ok_or_else(|| {
+                StartError::Setting(format!("there is no setting {name} (of a broker)"))
+            })?;
+            let value = definition
+                .check(&value)
+                .map_err(|error| StartError::Setting(error.to_string()))?;
+            values.insert(name, value);
+        }
+        let mut folder = self.folder;
+        if let Some(dirs) = values.get("log.dirs") {
+            let dirs: Vec<&str> = list(dirs).collect();
+            match (dirs.as_slice(), &folder) {
+                ([dir], None) => folder = Some(PathBuf::from(dir)),
+                ([dir], Some(folder)) if folder.as_path() == Path::new(dir) => {}
+                _ => {
+                    return Err(StartError::Setting(
+                        "log.dirs has to be one folder, and the same as the data folder".to_owned(),
+                    ));
+                }
+            }
+        } else if let Some(folder) = &folder {
+            values.insert("log.dirs".to_owned(), folder.display().to_string());
+        }
+        Ok((values, folder))
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}
+
+/// `host:port` without the `PLAINTEXT://` that Kafka puts before it.
+fn without_protocol<'a>(setting: &str, address: &'a str) -> Result<&'a str, StartError> {
+    match address.split_once("://") {
+        None => Ok(address),
+        Some(("PLAINTEXT", address)) => Ok(address),
+        Some((protocol, _)) => Err(StartError::Setting(format!(
+            "{setting}: {protocol} is not offered, only PLAINTEXT"
+        ))),
+    }
+}
+
+fn advertised(view: View<'_>) -> Result<Option<(ByteString, u16)>, StartError> {
+    let name = "advertised.listeners";
+    let Some(address) = view
+        .text(name)
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+    else {
+        return Ok(None);
+    };
+    let bad = || StartError::Setting(format!("{name} cannot be \"{address}\": it is host:port"));
+    let (host, port) = without_protocol(name, address)?
+        .rsplit_once(':')
+        .ok_or_else(bad)?;
+    let port = port.parse().map_err(|_| bad())?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    match host {
+        "" | "0.0.0.0" | "::" => Err(bad()),
+        host => Ok(Some((host.into(), port))),
+    }
+}
+
+async fn listen(view: View<'_>, backlog: u32) -> Result<Vec<Listener>, StartError> {
+    let mut listeners = Vec::new();
+    for address in list(view.text("listeners").unwrap_or_default()) {
+        let failed = |source| StartError::Listen {
+            address: address.to_owned(),
+            source,
+        };
+        let bare = without_protocol("listeners", address)?;
+        let everywhere;
+        let bare = match bare.strip_prefix(':') {
+            Some(port) => {
+                everywhere = format!("0.0.0.0:{port}");
+                &everywhere
+            }
+            None => bare,
+        };
+        let found: Vec<SocketAddr> = tokio::net::lookup_host(bare)
+            .await
+            .map_err(failed)?
+            .collect();
+        // A name like localhost has several addresses; clients that are told a number rather find
+        // one of the older kind.
+        let first = found.iter().find(|it| it.is_ipv4()).or(found.first());
+        let first = first
+            .copied()
+            .ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        listeners.push(Listener::bind(first, backlog).map_err(failed)?);
+    }
+    if listeners.is_empty() {
+        return Err(StartError::Setting("listeners is empty".to_owned()));
+    }
+    Ok(listeners)
+}
+
+/// Opens the data: the description of topics, then their logs.
+fn open(folder: Option<PathBuf>, values: Values, node_id: i32) -> Result<Catalog, StartError> {
+    let (store, logs) = match &folder {
+        None => (Store::Memory, Logs::in_memory()),
+        Some(folder) => {
+            let failed = |source| StartError::Folder {
+                folder: folder.clone(),
+                source,
+            };
+            std::fs::create_dir_all(folder).map_err(failed)?;
+            let folder = folder.canonicalize().map_err(failed)?;
+            let lock = FolderLock::acquire(&folder).map_err(|error| match error {
+                LogError::Locked { folder } => StartError::Locked(folder),
+                error => failed(io::Error::other(error)),
+            })?;
+            (Store::Folder(folder.clone()), Logs::in_folder(folder, lock))
+        }
+    };
+    let failed = |source| StartError::Folder {
+        folder: folder.clone().unwrap_or_default(),
+        source,
+    };
+    let document = store.open(node_id).map_err(failed)?;
+    if document.node_id != node_id {
+        return Err(StartError::OtherNode {
+            folder: folder.clone().unwrap_or_default(),
+            found: document.node_id,
+            wanted: node_id,
+        });
+    }
+    let catalog = Catalog::new(store, document, values, Arc::new(logs));
+    let snapshot = catalog.snapshot();
+    catalog.logs.tidy(&snapshot).map_err(failed)?;
+    let topics = snapshot
+        .topics
+        .values()
+        .filter(|topic| &*topic.name != OFFSETS_TOPIC);
+    let partitions: Vec<_> = topics.flat_map(|topic| &topic.partitions).collect();
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(8);
+    let share = partitions.len().div_ceil(threads).max(1);
+    // Each may have a torn end to look for, so they take turns on all processors.
+    std::thread::scope(|scope| {
+        for partitions in partitions.chunks(share) {
+            scope.spawn(move || {
+                for partition in partitions {
+                    // Its trouble has been reported; the others go on.
+                    let _ = partition.log();
+                }
+            });
+        }
+    });
+    let failed = partitions
+        .iter()
+        .filter(|partition| partition.opened().is_none())
+        .count();
+    if failed > 0 {
+        warn!(
+            "{failed} of {} partitions are not available",
+            partitions.len()
+        );
+    }
+    Ok(catalog)
+}

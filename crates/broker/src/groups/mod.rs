@@ -1,0 +1,261 @@
+//! The coordinator's shards: each a task that owns one partition of `__consumer_offsets`.
+
+mod append;
+mod load;
+mod shard;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use kohort_group::coordinator::{Caller, Reply, Request, WorkDone, partition_of};
+use kohort_wire::{ByteString, ErrorCode};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    node::Node,
+    topics::{OFFSETS_TOPIC, Partition, Topic},
+};
+
+/// How long a request that the coordinator answers at once may take. As Kafka's
+/// `offsets.commit.timeout.ms`; then the client is told to try again.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// All shards that have been needed so far.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    shards: Mutex<BTreeMap<i32, Handle>>,
+    tasks: TaskTracker,
+    stopping: CancellationToken,
+}
+
+/// Where a shard takes its requests.
+#[derive(Debug, Clone)]
+struct Handle {
+    inputs: mpsc::UnboundedSender<Input>,
+    is_loading: Arc<AtomicBool>,
+}
+
+/// What comes to a shard.
+#[derive(Debug)]
+enum Input {
+    Request {
+        caller: Caller,
+        request: Request,
+        reply: oneshot::Sender<Result<Reply, ErrorCode>>,
+    },
+    Done(WorkDone),
+}
+
+/// Whether a reply may take as long as it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// The reply waits for other members: joins and syncs.
+    Parked,
+    /// The reply comes at once, or something is wrong.
+    Prompt,
+}
+
+impl Groups {
+    pub(crate) fn new() -> Groups {
+        Groups {
+            shards: Mutex::new(BTreeMap::new()),
+            tasks: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+        }
+    }
+
+    /// Asks the shard of a group.
+    ///
+    /// Once `__consumer_offsets` exists, the request is in the shard's queue when this has been
+    /// polled once: requests of one connection reach it in their order.
+    pub(crate) async fn ask(
+        &self,
+        node: &Arc<Node>,
+        group_id: &str,
+        caller: Caller,
+        request: Request,
+        patience: Patience,
+    ) -> Result<Reply, ErrorCode> {
+        let topic = offsets_topic(node).await?;
+        let index = partition_of(group_id, topic.partitions.len() as i32);
+        self.ask_shard(node, &topic, index, caller, request, patience)?
+            .await
+    }
+
+    /// Asks several groups at once, each shard for those that are its own. `request` makes the
+    /// request for some of them.
+    pub(crate) async fn ask_many(
+        &self,
+        node: &Arc<Node>,
+        group_ids: Vec<ByteString>,
+        caller: &Caller,
+        request: impl Fn(Vec<ByteString>) -> Request,
+    ) -> Vec<(Vec<ByteString>, Result<Reply, ErrorCode>)> {
+        let topic = match offsets_topic(node).await {
+            Ok(topic) => topic,
+            Err(code) => return vec![(group_ids, Err(code))],
+        };
+        let mut by_shard: BTreeMap<i32, Vec<ByteString>> = BTreeMap::new();
+        for group_id in group_ids {
+            let index = partition_of(&group_id, topic.partitions.len() as i32);
+            by_shard.entry(index).or_default().push(group_id);
+        }
+        let asked: Vec<_> = by_shard
+            .into_iter()
+            .map(|(index, group_ids)| {
+                let request = request(group_ids.clone());
+                let caller = caller.clone();
+                let reply = self.ask_shard(node, &topic, index, caller, request, Patience::Prompt);
+                (group_ids, reply)
+            })
+            .collect();
+        let mut replies = Vec::with_capacity(asked.len());
+        for (group_ids, reply) in asked {
+            let reply = match reply {
+                Ok(reply) => reply.await,
+                Err(code) => Err(code),
+            };
+            replies.push((group_ids, reply));
+        }
+        replies
+    }
+
+    /// Asks every shard that has ever been used.
+    pub(crate) async fn ask_all(
+        &self,
+        node: &Arc<Node>,
+        caller: &Caller,
+        request: impl Fn() -> Request,
+    ) -> Vec<Result<Reply, ErrorCode>> {
+        let Some(topic) = node.snapshot().topic(OFFSETS_TOPIC).cloned() else {
+            return Vec::new();
+        };
+        let asked: Vec<_> = topic
+            .partitions
+            .iter()
+            .filter(|partition| partition.is_begun())
+            .map(|partition| {
+                let caller = caller.clone();
+                let index = partition.index;
+                self.ask_shard(node, &topic, index, caller, request(), Patience::Prompt)
+            })
+            .collect();
+        let mut replies = Vec::with_capacity(asked.len());
+        for reply in asked {
+            replies.push(match reply {
+                Ok(reply) => reply.await,
+                Err(code) => Err(code),
+            });
+        }
+        replies
+    }
+
+    /// Lets all shards forget what was committed for topics that are gone.
+    pub(crate) fn topics_deleted(&self, node: &Arc<Node>, topics: Vec<ByteString>) {
+        if topics.is_empty() {
+            return;
+        }
+        let node = Arc::clone(node);
+        self.tasks.spawn(async move {
+            let request = || Request::TopicsDeleted {
+                topics: topics.clone(),
+            };
+            node.groups
+                .ask_all(&node, &Caller::default(), request)
+                .await;
+        });
+    }
+
+    fn ask_shard(
+        &self,
+        node: &Arc<Node>,
+        topic: &Topic,
+        index: i32,
+        caller: Caller,
+        request: Request,
+        patience: Patience,
+    ) -> Result<impl Future<Output = Result<Reply, ErrorCode>> + use<>, ErrorCode> {
+        let partition = topic.partition(index)?;
+        let handle = self.shard(node, partition)?;
+        let (reply, answer) = oneshot::channel();
+        let input = Input::Request {
+            caller,
+            request,
+            reply,
+        };
+        handle
+            .inputs
+            .send(input)
+            .map_err(|_| ErrorCode::NOT_COORDINATOR)?;
+        Ok(async move {
+            let answer = async { answer.await.unwrap_or(Err(ErrorCode::NOT_COORDINATOR)) };
+            if patience == Patience::Parked {
+                return answer.await;
+            }
+            match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
+                Ok(answer) => answer,
+                Err(_) if handle.is_loading.load(Ordering::Relaxed) => {
+                    Err(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS)
+                }
+                // KAFKA-17267: not REQUEST_TIMED_OUT, which consumers do not try again.
+                Err(_) => Err(ErrorCode::COORDINATOR_NOT_AVAILABLE),
+            }
+        })
+    }
+
+    /// The shard of a partition, started if nobody has needed it before.
+    fn shard(&self, node: &Arc<Node>, partition: &Arc<Partition>) -> Result<Handle, ErrorCode> {
+        let mut shards = self.shards.lock();
+        if self.stopping.is_cancelled() {
+            return Err(ErrorCode::NOT_COORDINATOR);
+        }
+        if let Some(handle) = shards.get(&partition.index)
+            && !handle.inputs.is_closed()
+        {
+            return Ok(handle.clone());
+        }
+        let (inputs, queue) = mpsc::unbounded_channel();
+        let handle = Handle {
+            inputs,
+            is_loading: Arc::new(AtomicBool::new(true)),
+        };
+        shards.insert(partition.index, handle.clone());
+        let task = shard::ShardTask::new(
+            Arc::clone(node),
+            Arc::clone(partition),
+            queue,
+            handle.clone(),
+            self.stopping.clone(),
+        );
+        self.tasks.spawn(task.run());
+        Ok(handle)
+    }
+
+    /// Lets every shard finish what it is at, and answer.
+    pub(crate) async fn stop(&self) {
+        self.stopping.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Stops without waiting.
+    pub(crate) fn abandon(&self) {
+        self.stopping.cancel();
+    }
+}
+
+async fn offsets_topic(node: &Arc<Node>) -> Result<Arc<Topic>, ErrorCode> {
+    let fixed = &node.fixed;
+    node.catalog
+        .offsets_topic(fixed.offsets_partitions, fixed.offsets_segment_bytes)
+        .await
+        .map_err(|_| ErrorCode::COORDINATOR_NOT_AVAILABLE)
+}

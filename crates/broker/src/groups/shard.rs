@@ -1,0 +1,283 @@
+//! The task of a shard: takes what has come in, lets the shard decide, makes it durable, answers.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use kohort_group::coordinator::{Config, Outbox, Reply, Shard, Token};
+use kohort_wire::ErrorCode;
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, info};
+
+use super::{Handle, Input, append::append, load::load};
+use crate::{node::Node, settings::coordinator_config, topics::Partition};
+
+/// How many inputs are decided before their records are written.
+const INPUTS_MAX: usize = 10_000;
+
+/// How long requests wait for a shard that is being loaded, before they are told to come again.
+const LOAD_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a shard that could not be loaded is left alone.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
+
+type Waiting = oneshot::Sender<Result<Reply, ErrorCode>>;
+
+pub(super) struct ShardTask {
+    node: Arc<Node>,
+    partition: Arc<Partition>,
+    inputs: mpsc::UnboundedReceiver<Input>,
+    handle: Handle,
+    stopping: CancellationToken,
+    changes: watch::Receiver<i64>,
+    /// Those whose replies the shard still owes.
+    waiting: HashMap<Token, Waiting>,
+    waiting_checked: usize,
+    next_token: u64,
+}
+
+/// Why a shard stopped serving.
+enum End {
+    Stopped,
+    /// Its records could not be written: what it knows is not what its log says.
+    Lost,
+}
+
+impl ShardTask {
+    pub(super) fn new(
+        node: Arc<Node>,
+        partition: Arc<Partition>,
+        inputs: mpsc::UnboundedReceiver<Input>,
+        handle: Handle,
+        stopping: CancellationToken,
+    ) -> ShardTask {
+        let changes = node.catalog.changes();
+        ShardTask {
+            node,
+            partition,
+            inputs,
+            handle,
+            stopping,
+            changes,
+            waiting: HashMap::new(),
+            waiting_checked: 0,
+            next_token: 0,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        loop {
+            self.handle.is_loading.store(true, Ordering::Relaxed);
+            let Some(shard) = self.load().await else {
+                return;
+            };
+            self.handle.is_loading.store(false, Ordering::Relaxed);
+            match self.serve(shard).await {
+                End::Stopped => return,
+                // Nobody learns of what was decided and not written. Whoever waits asks again.
+                End::Lost => self.refuse_waiting(ErrorCode::COORDINATOR_NOT_AVAILABLE),
+            }
+        }
+    }
+
+    fn refuse_waiting(&mut self, code: ErrorCode) {
+        for (_, waiting) in self.waiting.drain() {
+            let _ = waiting.send(Err(code));
+        }
+    }
+
+    /// The shard as its log has it; `None` when the broker stops.
+    async fn load(&mut self) -> Option<Shard> {
+        loop {
+            let partition = Arc::clone(&self.partition);
+            let (config, topics) = (self.config(), self.node.snapshot());
+            let topics = Arc::clone(&topics.coordinator);
+            let started_at = Instant::now();
+            let loading = tokio::task::spawn_blocking(move || load(&partition, config, topics));
+            let loaded = self.meanwhile(loading).await?;
+            match loaded {
+                Ok(Ok((shard, records))) => {
+                    if records > 0 {
+                        info!(
+                            "{} loaded: {} groups from {records} records in {:?}",
+                            self.partition,
+                            shard.group_count(),
+                            started_at.elapsed()
+                        );
+                    }
+                    return Some(shard);
+                }
+                Ok(Err(error)) => {
+                    if self.node.complaints.admit() {
+                        error!(
+                            "the groups of {} are not available: {error}",
+                            self.partition
+                        );
+                    }
+                }
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            }
+            self.meanwhile(tokio::time::sleep(RELOAD_INTERVAL)).await?;
+        }
+    }
+
+    /// Waits for something while there is no shard, and sends away those who have waited too long.
+    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        let patience = tokio::time::sleep(LOAD_PATIENCE);
+        tokio::pin!(work, patience);
+        let mut is_patient = true;
+        loop {
+            tokio::select! {
+                done = &mut work => return Some(done),
+                () = self.stopping.cancelled() => return None,
+                () = &mut patience, if is_patient => is_patient = false,
+                input = self.inputs.recv(), if !is_patient => match input? {
+                    Input::Request { reply, .. } => {
+                        let _ = reply.send(Err(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS));
+                    }
+                    Input::Done(_) => {}
+                },
+            }
+        }
+    }
+
+    fn config(&self) -> Arc<Config> {
+        let snapshot = self.node.snapshot();
+        Arc::new(coordinator_config(&snapshot.effective, &snapshot.groups))
+    }
+
+    async fn serve(&mut self, mut shard: Shard) -> End {
+        let mut out = Outbox::default();
+        let stopping = self.stopping.clone();
+        self.changes.mark_changed();
+        shard.loaded(self.node.clock.now_ms(), &mut out);
+        loop {
+            if self.settle(&mut out).await.is_err() {
+                return End::Lost;
+            }
+            let alarm = shard.next_alarm().map(|at| self.node.clock.instant(at));
+            tokio::select! {
+                input = self.inputs.recv() => match input {
+                    Some(input) => self.take(&mut shard, input, &mut out),
+                    None => return End::Stopped,
+                },
+                () = sleep_until(alarm) => {}
+                changed = self.changes.changed() => {
+                    if changed.is_ok() {
+                        self.take_news(&mut shard, &mut out);
+                    }
+                }
+                () = stopping.cancelled() => {
+                    self.take_queued(&mut shard, &mut out);
+                    let _ = self.settle(&mut out).await;
+                    self.refuse_waiting(ErrorCode::NOT_COORDINATOR);
+                    return End::Stopped;
+                }
+            }
+            self.take_queued(&mut shard, &mut out);
+            let now = self.node.clock.now_ms();
+            if shard.next_alarm().is_some_and(|at| at <= now) {
+                shard.on_alarm(now, &mut out);
+            }
+        }
+    }
+
+    /// Takes what has queued up: all of it is written together.
+    fn take_queued(&mut self, shard: &mut Shard, out: &mut Outbox) {
+        for _ in 0..INPUTS_MAX {
+            match self.inputs.try_recv() {
+                Ok(input) => self.take(shard, input, out),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn take(&mut self, shard: &mut Shard, input: Input, out: &mut Outbox) {
+        let now = self.node.clock.now_ms();
+        match input {
+            // The connection has gone while the request waited its turn.
+            Input::Request { reply, .. } if reply.is_closed() => {}
+            Input::Request {
+                caller,
+                request,
+                reply,
+            } => {
+                self.next_token += 1;
+                let token = Token(self.next_token);
+                self.waiting.insert(token, reply);
+                shard.request(token, &caller, request, now, out);
+            }
+            Input::Done(done) => shard.done(done, now, out),
+        }
+    }
+
+    fn take_news(&mut self, shard: &mut Shard, out: &mut Outbox) {
+        let snapshot = self.node.snapshot();
+        let config = coordinator_config(&snapshot.effective, &snapshot.groups);
+        shard.config_changed(Arc::new(config));
+        let topics = Arc::clone(&snapshot.coordinator);
+        shard.topics_changed(topics, self.node.clock.now_ms(), out);
+    }
+
+    /// Makes durable what was decided, then lets everybody know.
+    async fn settle(&mut self, out: &mut Outbox) -> Result<(), ()> {
+        for event in out.events.drain(..) {
+            info!("group {}: {}", event.group_id, event.text);
+        }
+        if !out.records.is_empty() {
+            if let Err(error) = self.write(out).await {
+                error!("{}: {error}; its groups are loaded again", self.partition);
+                *out = Outbox::default();
+                return Err(());
+            }
+            out.records.clear();
+            // One huge batch must not hold its memory for ever.
+            out.records.shrink_to(1024);
+        }
+        for (token, reply) in out.replies.drain(..) {
+            if let Some(waiting) = self.waiting.remove(&token) {
+                let _ = waiting.send(Ok(reply));
+            }
+        }
+        for work in out.work.drain(..) {
+            let inputs = self.handle.inputs.clone();
+            tokio::task::spawn_blocking(move || {
+                let _ = inputs.send(Input::Done(work.run()));
+            });
+        }
+        self.forget_gone();
+        Ok(())
+    }
+
+    async fn write(&self, out: &Outbox) -> Result<(), super::append::AppendError> {
+        let end = append(&self.partition, &out.records, self.node.clock.now_ms())?;
+        debug!(
+            "{}: {} records up to {end}",
+            self.partition,
+            out.records.len()
+        );
+        Ok(self.partition.flushed(end).await?)
+    }
+
+    /// Lets go of those who have hung up while they were parked, now and then.
+    fn forget_gone(&mut self) {
+        if self.waiting.len() > 2 * self.waiting_checked.max(512) {
+            self.waiting.retain(|_, waiting| !waiting.is_closed());
+            self.waiting_checked = self.waiting.len();
+        }
+        self.waiting_checked = self.waiting_checked.min(self.waiting.len().max(512));
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,235 @@
+//! Where the partitions' logs are: a folder for each, or memory.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use kohort_log::{CleanupPolicy, FolderLock, Log, LogConfig, LogError};
+use kohort_wire::{
+    Uuid,
+    records::{Compression, TimestampType},
+};
+use tracing::{info, warn};
+
+use crate::{
+    settings::{TOPIC, Values, View, effective_topic},
+    topics::{Snapshot, sync_folder},
+};
+
+/// The end of a folder's name that is about to be removed.
+const DELETED: &str = "-delete";
+/// The end of a folder's name that belongs to no topic; kept for somebody to look at.
+const STRAY: &str = "-stray";
+/// Kafka's file that says whose a folder is.
+const PARTITION_FILE: &str = "partition.metadata";
+
+/// Where the partitions' logs are.
+#[derive(Debug)]
+pub(crate) struct Logs {
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Memory,
+    Folder { path: PathBuf, _lock: FolderLock },
+}
+
+impl Logs {
+    pub(crate) fn in_memory() -> Logs {
+        Logs {
+            place: Place::Memory,
+        }
+    }
+
+    pub(crate) fn in_folder(path: PathBuf, lock: FolderLock) -> Logs {
+        Logs {
+            place: Place::Folder { path, _lock: lock },
+        }
+    }
+
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Memory => None,
+            Place::Folder { path, .. } => Some(path),
+        }
+    }
+
+    fn partition_folder(&self, topic: &str, index: i32) -> Option<PathBuf> {
+        self.folder()
+            .map(|folder| folder.join(format!("{topic}-{index}")))
+    }
+
+    /// Whether a partition has a folder.
+    pub(crate) fn exists(&self, topic: &str, index: i32) -> bool {
+        self.partition_folder(topic, index)
+            .is_some_and(|folder| folder.exists())
+    }
+
+    /// Opens the log of a partition, or begins it.
+    pub(crate) fn open(
+        &self,
+        topic: &str,
+        index: i32,
+        topic_id: Uuid,
+        config: LogConfig,
+    ) -> Result<Log, LogError> {
+        let Some(folder) = self.partition_folder(topic, index) else {
+            return Ok(Log::in_memory(config));
+        };
+        prepare(&folder, topic_id).map_err(|error| match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LogError::DiskFull {
+                action: "cannot create",
+                file: folder.display().to_string(),
+            },
+            _ => LogError::Io {
+                action: "cannot create",
+                file: folder.display().to_string(),
+                source: Arc::new(error),
+            },
+        })?;
+        let log = Log::open(&folder, config)?;
+        let recovery = log.recovery();
+        if recovery.bytes_cut_off > 0 {
+            warn!(
+                "{topic}-{index}: {} bytes that a crash had left unfinished were cut off",
+                recovery.bytes_cut_off
+            );
+        }
+        Ok(log)
+    }
+
+    /// Removes the files of a partition. A crash in the middle leaves a folder whose name says that
+    /// it is to go.
+    pub(crate) fn remove(&self, topic: &str, index: i32, topic_id: Uuid) {
+        let Some(folder) = self.partition_folder(topic, index) else {
+            return;
+        };
+        if !folder.exists() {
+            return;
+        }
+        let doomed = folder.with_file_name(format!("{topic}-{index}.{topic_id}{DELETED}"));
+        let removed = fs::rename(&folder, &doomed).and_then(|()| fs::remove_dir_all(&doomed));
+        if let Err(error) = removed {
+            warn!("removing {}: {error}", folder.display());
+        }
+    }
+
+    /// Puts aside folders that belong to no topic, and finishes removals that a crash has
+    /// interrupted.
+    pub(crate) fn tidy(&self, snapshot: &Snapshot) -> io::Result<()> {
+        let Some(path) = self.folder() else {
+            return Ok(());
+        };
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if !entry.file_type()?.is_dir() || name.ends_with(STRAY) {
+                continue;
+            }
+            if name.ends_with(DELETED) {
+                fs::remove_dir_all(entry.path())?;
+                continue;
+            }
+            let Some((topic, index)) = name.rsplit_once('-') else {
+                continue;
+            };
+            let Ok(index) = index.parse::<i32>() else {
+                continue;
+            };
+            let id = owner(&entry.path());
+            let known = snapshot.partition(topic, index).ok();
+            if known.is_none_or(|known| id.is_some_and(|id| id != known.topic_id)) {
+                let id = id.unwrap_or(Uuid::ZERO);
+                let stray = entry.path().with_file_name(format!("{name}.{id}{STRAY}"));
+                info!(
+                    "folder {name} belongs to no topic; it is kept as {}",
+                    stray.display()
+                );
+                fs::rename(entry.path(), stray)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the folder of a partition, with Kafka's file that says whose it is.
+fn prepare(folder: &Path, topic_id: Uuid) -> io::Result<()> {
+    if folder.exists() {
+        return Ok(());
+    }
+    fs::create_dir(folder)?;
+    let text = format!("version: 0\ntopic_id: {topic_id}");
+    fs::write(folder.join(PARTITION_FILE), text)?;
+    folder.parent().map_or(Ok(()), sync_folder)
+}
+
+/// The id of the topic that a folder belongs to.
+fn owner(folder: &Path) -> Option<Uuid> {
+    let text = fs::read_to_string(folder.join(PARTITION_FILE)).ok()?;
+    let id = text
+        .lines()
+        .find_map(|line| line.strip_prefix("topic_id: "))?;
+    id.trim().parse().ok()
+}
+
+/// The settings of a topic's logs.
+pub(crate) fn log_config(topic: &str, own: &Values, broker: View<'_>) -> LogConfig {
+    let values = effective_topic(own, broker);
+    let view = View {
+        table: TOPIC,
+        values: &values,
+    };
+    let has = |word: &str| {
+        crate::settings::list(view.text("cleanup.policy").unwrap_or_default()).any(|it| it == word)
+    };
+    let cleanup_policy = match (has("compact"), has("delete")) {
+        (true, true) => CleanupPolicy::CompactAndDelete,
+        (true, false) => CleanupPolicy::Compact,
+        (false, _) => CleanupPolicy::Delete,
+    };
+    let timestamp_type = match view.text("message.timestamp.type") {
+        Some("LogAppendTime") => TimestampType::LogAppendTime,
+        _ => TimestampType::CreateTime,
+    };
+    let compression = match view.text("compression.type") {
+        Some("uncompressed") => Some(Compression::None),
+        Some("gzip") => Some(Compression::Gzip),
+        Some("snappy") => Some(Compression::Snappy),
+        Some("lz4") => Some(Compression::Lz4),
+        Some("zstd") => Some(Compression::Zstd),
+        _ => None,
+    };
+    let segment_bytes = view
+        .optional_long("internal.segment.bytes")
+        .unwrap_or_else(|| view.long("segment.bytes"));
+    let is_offsets = topic == crate::topics::OFFSETS_TOPIC;
+    LogConfig {
+        segment_bytes: segment_bytes as u32,
+        segment_ms: view.long("segment.ms"),
+        index_interval_bytes: view.long("index.interval.bytes") as u32,
+        cleanup_policy,
+        retention_ms: view.long("retention.ms"),
+        retention_bytes: view.long("retention.bytes"),
+        delete_retention_ms: view.long("delete.retention.ms"),
+        min_cleanable_dirty_ratio: view.double("min.cleanable.dirty.ratio"),
+        min_compaction_lag_ms: view.long("min.compaction.lag.ms"),
+        max_compaction_lag_ms: view.long("max.compaction.lag.ms"),
+        max_message_bytes: view.long("max.message.bytes") as u32,
+        timestamp_type,
+        timestamp_before_max_ms: view.long("message.timestamp.before.max.ms"),
+        timestamp_after_max_ms: view.long("message.timestamp.after.max.ms"),
+        compression,
+        producer_id_expiration_ms: broker.long("producer.id.expiration.ms"),
+        // Only the coordinator reads the groups' topic, and it does so once.
+        cache_bytes: if is_offsets {
+            0
+        } else {
+            LogConfig::default().cache_bytes
+        },
+        ..LogConfig::default()
+    }
+}

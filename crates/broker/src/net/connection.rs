@@ -1,0 +1,143 @@
+//! One connection: requests in, responses out, in the same order.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use tokio::{net::TcpStream, time::Instant};
+use tracing::{debug, warn};
+
+use super::{
+    in_flight::{Answer, InFlight},
+    reader::{FrameReader, Incoming, ReadError},
+    writer::FrameWriter,
+};
+use crate::{api, node::Node};
+
+/// How many bytes of responses wait for a peer before nothing more is started for it.
+const QUEUED_BYTES_MAX: usize = 1 << 20;
+
+/// How long requests that are being worked on may take once the broker stops.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Both ends of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer {
+    /// The client's end.
+    pub(crate) remote: SocketAddr,
+    /// The broker's end: the address under which the client has found it.
+    pub(crate) local: SocketAddr,
+}
+
+/// Why a connection has ended.
+#[derive(Debug, thiserror::Error)]
+enum End {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("writing failed: {0}")]
+    Write(std::io::Error),
+    #[error("{0}")]
+    Refused(String),
+    #[error("nothing has happened for {0:?} (connections.max.idle.ms)")]
+    Idle(Duration),
+    #[error(
+        "the peer began a request and has sent nothing for {0:?} (kohort.connection.stall.timeout.ms)"
+    )]
+    Sending(Duration),
+    #[error("the peer has not read its responses for {0:?} (kohort.connection.stall.timeout.ms)")]
+    Reading(Duration),
+    #[error("the broker stops")]
+    Stopped,
+}
+
+impl End {
+    /// Whether somebody should know: the peer does something that no client does.
+    fn is_strange(&self) -> bool {
+        match self {
+            End::Read(ReadError::TooLong { .. } | ReadError::OtherProtocol(_)) => true,
+            End::Refused(_) | End::Sending(_) | End::Reading(_) => true,
+            End::Read(_) | End::Write(_) | End::Idle(_) | End::Stopped => false,
+        }
+    }
+}
+
+/// Serves a connection until it ends.
+pub(super) async fn serve(mut stream: TcpStream, peer: Peer, node: Arc<Node>) {
+    let end = run(&mut stream, peer, &node).await;
+    if end.is_strange() && node.complaints.admit() {
+        warn!("connection from {} closed: {end}", peer.remote);
+    } else {
+        debug!("connection from {} closed: {end}", peer.remote);
+    }
+}
+
+async fn run(stream: &mut TcpStream, peer: Peer, node: &Arc<Node>) -> End {
+    let (read_half, mut write_half) = stream.split();
+    let mut reader = FrameReader::new(node.fixed.request_max_bytes, node.request_bytes.clone());
+    let mut writer = FrameWriter::new();
+    let mut in_flight = InFlight::default();
+    let stopping = node.stopping.cancelled();
+    tokio::pin!(stopping);
+    let mut drain_until = None;
+    let mut active_at = Instant::now();
+    let period = node
+        .fixed
+        .stall_timeout
+        .min(node.fixed.connections_max_idle)
+        / 2;
+    let watch = tokio::time::sleep(period);
+    tokio::pin!(watch);
+
+    loop {
+        let has_room = writer.queued_bytes() < QUEUED_BYTES_MAX;
+        let takes_more = has_room
+            && drain_until.is_none()
+            && in_flight.len() < node.fixed.connection_requests_max;
+        if drain_until.is_some() && in_flight.is_empty() && writer.is_empty() {
+            return End::Stopped;
+        }
+        tokio::select! {
+            answer = in_flight.next(), if has_room && !in_flight.is_empty() => {
+                active_at = Instant::now();
+                match answer {
+                    Answer::Send(frame, reserved) => writer.push(frame, reserved),
+                    Answer::Nothing => {}
+                    Answer::Close(reason) => return End::Refused(reason),
+                }
+            }
+            written = writer.write_some(&mut write_half), if !writer.is_empty() => {
+                active_at = Instant::now();
+                if let Err(error) = written {
+                    return End::Write(error);
+                }
+            }
+            incoming = reader.next(&read_half), if takes_more => match incoming {
+                Ok(Incoming { frame, reserved }) => {
+                    active_at = Instant::now();
+                    in_flight.start(api::answer(frame, peer, Arc::clone(node)), reserved).await;
+                }
+                Err(error) => return error.into(),
+            },
+            () = &mut stopping, if drain_until.is_none() => {
+                drain_until = Some(Instant::now() + DRAIN_TIMEOUT);
+                watch.as_mut().reset(Instant::now() + DRAIN_TIMEOUT);
+            }
+            () = &mut watch => {
+                let now = Instant::now();
+                if drain_until.is_some_and(|until| until <= now) {
+                    return End::Stopped;
+                }
+                let stall = node.fixed.stall_timeout;
+                if takes_more && reader.stalled_since().is_some_and(|since| since + stall <= now) {
+                    return End::Sending(stall);
+                }
+                if writer.stalled_since().is_some_and(|since| since + stall <= now) {
+                    return End::Reading(stall);
+                }
+                let idle = node.fixed.connections_max_idle;
+                if in_flight.is_empty() && active_at + idle <= now {
+                    return End::Idle(idle);
+                }
+                watch.as_mut().reset(now + period);
+            }
+        }
+    }
+}

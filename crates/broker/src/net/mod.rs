@@ -1,0 +1,13 @@
+//! Connections: who may connect, frames in, frames out.
+
+mod budget;
+mod connection;
+mod in_flight;
+mod listener;
+mod reader;
+mod writer;
+
+pub(crate) use budget::{Budget, Reserved};
+pub(crate) use connection::Peer;
+pub(crate) use in_flight::Answer;
+pub(crate) use listener::{Listener, accept};

@@ -1,0 +1,158 @@
+//! Frames as they come in.
+
+use bytes::{Bytes, BytesMut};
+use tokio::{net::tcp::ReadHalf, time::Instant};
+
+use super::{Budget, Reserved};
+
+/// The buffer that a connection gets when there is something to read; an idle one has none.
+const BUFFER_LENGTH_MIN: usize = 4 * 1024;
+
+/// How much of a frame is held without a share of the common budget, so that small requests get
+/// through while large ones wait for each other.
+const FREE_LENGTH: usize = 16 * 1024;
+
+/// Reads frames: a length of four bytes, then as many bytes.
+#[derive(Debug)]
+pub(super) struct FrameReader {
+    buffer: BytesMut,
+    frame_length_max: usize,
+    budget: Budget,
+    reserved: Reserved,
+    progress_at: Instant,
+    waits_for_budget: bool,
+}
+
+/// A frame, and the memory that it takes from the common budget.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    pub(super) frame: Bytes,
+    pub(super) reserved: Reserved,
+}
+
+/// Why there are no more frames.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    /// The peer has gone away between two frames.
+    #[error("closed by the peer")]
+    Closed,
+    /// The peer has gone away in the middle of one.
+    #[error("closed by the peer in the middle of a request")]
+    ClosedInFrame,
+    #[error(
+        "the peer announced a request of {length} bytes; the limit is {limit} bytes (socket.request.max.bytes)"
+    )]
+    TooLong { length: i64, limit: usize },
+    #[error("the peer speaks {0}, not the Kafka protocol")]
+    OtherProtocol(&'static str),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+impl FrameReader {
+    pub(super) fn new(frame_length_max: usize, budget: Budget) -> FrameReader {
+        FrameReader {
+            buffer: BytesMut::new(),
+            frame_length_max,
+            budget,
+            reserved: Reserved::default(),
+            progress_at: Instant::now(),
+            waits_for_budget: false,
+        }
+    }
+
+    /// Since when the peer has owed the rest of a frame that it has begun.
+    pub(super) fn stalled_since(&self) -> Option<Instant> {
+        (!self.buffer.is_empty() && !self.waits_for_budget).then_some(self.progress_at)
+    }
+
+    /// The next frame, without its length. May be dropped at any time without losing anything.
+    pub(super) async fn next(&mut self, stream: &ReadHalf<'_>) -> Result<Incoming, ReadError> {
+        loop {
+            let wanted = match self.buffer.first_chunk::<4>() {
+                Some(&prefix) => self.frame_length(prefix)?,
+                None => 4,
+            };
+            if wanted > 4 && self.buffer.len() >= wanted {
+                return Ok(self.take_frame(wanted));
+            }
+            self.make_room(wanted, stream).await?;
+            match stream.try_read_buf(&mut self.buffer) {
+                Ok(0) if self.buffer.is_empty() => return Err(ReadError::Closed),
+                Ok(0) => return Err(ReadError::ClosedInFrame),
+                Ok(_) => self.progress_at = Instant::now(),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    if self.buffer.is_empty() {
+                        self.buffer = BytesMut::new();
+                    }
+                    stream.readable().await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The length of the whole frame, its prefix included.
+    fn frame_length(&self, prefix: [u8; 4]) -> Result<usize, ReadError> {
+        let length = i32::from_be_bytes(prefix);
+        if let Some(protocol) = other_protocol(prefix) {
+            return Err(ReadError::OtherProtocol(protocol));
+        }
+        match usize::try_from(length) {
+            // No request is shorter than its header.
+            Ok(length) if (8..=self.frame_length_max).contains(&length) => Ok(4 + length),
+            _ => Err(ReadError::TooLong {
+                length: length.into(),
+                limit: self.frame_length_max,
+            }),
+        }
+    }
+
+    /// Makes the buffer grow with what has arrived, not with what the peer has announced: it at
+    /// most doubles.
+    async fn make_room(&mut self, wanted: usize, stream: &ReadHalf<'_>) -> Result<(), ReadError> {
+        let filled = self.buffer.len();
+        if filled == 0 {
+            stream.readable().await?;
+            self.progress_at = Instant::now();
+        }
+        if self.buffer.capacity() > filled {
+            return Ok(());
+        }
+        let room = (wanted.saturating_sub(filled))
+            .min(filled)
+            .max(BUFFER_LENGTH_MIN);
+        let uncovered = (filled + room).saturating_sub(FREE_LENGTH + self.reserved.bytes());
+        if uncovered > 0 && wanted > FREE_LENGTH {
+            self.waits_for_budget = true;
+            let more = self.budget.take(uncovered).await;
+            self.reserved.merge(more);
+            self.waits_for_budget = false;
+            self.progress_at = Instant::now();
+        }
+        self.buffer.reserve(room);
+        Ok(())
+    }
+
+    fn take_frame(&mut self, length: usize) -> Incoming {
+        let mut frame = self.buffer.split_to(length);
+        if self.buffer.is_empty() {
+            self.buffer = BytesMut::new();
+        }
+        let _ = frame.split_to(4);
+        Incoming {
+            frame: frame.freeze(),
+            reserved: std::mem::take(&mut self.reserved),
+        }
+    }
+}
+
+/// What some well-known other protocols begin with, for an error that helps.
+fn other_protocol(prefix: [u8; 4]) -> Option<&'static str> {
+    match &prefix {
+        [0x16, 3, ..] => Some("TLS"),
+        b"GET " | b"POST" | b"HEAD" | b"PUT " | b"OPTI" | b"PRI " => Some("HTTP"),
+        b"SSH-" => Some("SSH"),
+        _ => None,
+    }
+}

@@ -1,0 +1,108 @@
+//! Frames as they go out.
+
+use std::{
+    collections::VecDeque,
+    io::{self, IoSlice},
+};
+
+use bytes::{Buf, Bytes};
+use kohort_wire::codec::Frame;
+use tokio::{io::AsyncWriteExt, net::tcp::WriteHalf, time::Instant};
+
+use super::Reserved;
+
+/// How many pieces go into one write.
+const PIECES_MAX: usize = 64;
+
+/// Responses that wait for the peer to read.
+#[derive(Debug)]
+pub(super) struct FrameWriter {
+    pieces: VecDeque<Bytes>,
+    bytes: usize,
+    /// What frames hold of the common budget, each with the number of bytes after which it is sent.
+    reserved: VecDeque<(u64, Reserved)>,
+    queued_total: u64,
+    sent_total: u64,
+    progress_at: Instant,
+}
+
+impl FrameWriter {
+    pub(super) fn new() -> FrameWriter {
+        FrameWriter {
+            pieces: VecDeque::new(),
+            bytes: 0,
+            reserved: VecDeque::new(),
+            queued_total: 0,
+            sent_total: 0,
+            progress_at: Instant::now(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// How many bytes wait.
+    pub(super) fn queued_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Since when the peer has read nothing of what waits for it.
+    pub(super) fn stalled_since(&self) -> Option<Instant> {
+        (!self.is_empty()).then_some(self.progress_at)
+    }
+
+    pub(super) fn push(&mut self, frame: Frame, reserved: Reserved) {
+        if self.is_empty() {
+            self.progress_at = Instant::now();
+        }
+        for piece in frame.into_pieces() {
+            if !piece.is_empty() {
+                self.bytes += piece.len();
+                self.queued_total += piece.len() as u64;
+                self.pieces.push_back(piece);
+            }
+        }
+        if reserved.bytes() > 0 {
+            self.reserved.push_back((self.queued_total, reserved));
+        }
+    }
+
+    /// Writes some of what waits. May be dropped at any time without losing anything.
+    pub(super) async fn write_some(&mut self, stream: &mut WriteHalf<'_>) -> io::Result<()> {
+        let mut slices = [IoSlice::new(&[]); PIECES_MAX];
+        let mut count = 0;
+        for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
+            *slice = IoSlice::new(piece);
+            count += 1;
+        }
+        let written = stream.write_vectored(&slices[..count]).await?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        self.advance(written);
+        Ok(())
+    }
+
+    fn advance(&mut self, mut written: usize) {
+        self.progress_at = Instant::now();
+        self.bytes -= written;
+        self.sent_total += written as u64;
+        while let Some(piece) = self.pieces.front_mut() {
+            if written < piece.len() {
+                piece.advance(written);
+                break;
+            }
+            written -= piece.len();
+            self.pieces.pop_front();
+        }
+        while let Some((end, _)) = self.reserved.front()
+            && *end <= self.sent_total
+        {
+            self.reserved.pop_front();
+        }
+        if self.pieces.is_empty() && self.pieces.capacity() > PIECES_MAX {
+            self.pieces = VecDeque::new();
+        }
+    }
+}

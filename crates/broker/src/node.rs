@@ -1,0 +1,58 @@
+//! What all connections share.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use kohort_wire::ByteString;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    clock::Clock,
+    complaints::Complaints,
+    fetching::Sessions,
+    groups::Groups,
+    net::{Budget, Peer},
+    settings::{Fixed, Live},
+    topics::{Catalog, Snapshot},
+};
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) fixed: Fixed,
+    pub(crate) clock: Clock,
+    pub(crate) catalog: Catalog,
+    pub(crate) groups: Groups,
+    pub(crate) fetch_sessions: Sessions,
+    /// Memory for requests.
+    pub(crate) request_bytes: Budget,
+    /// Memory for fetched records that wait to be sent.
+    pub(crate) response_bytes: Budget,
+    pub(crate) complaints: Complaints,
+    /// Where clients are told to find the broker, when it is not where they have found it.
+    pub(crate) advertised: Option<(ByteString, u16)>,
+    /// Cancelled when the broker is to stop.
+    pub(crate) stopping: CancellationToken,
+    pub(crate) connections: TaskTracker,
+}
+
+impl Node {
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        self.catalog.snapshot()
+    }
+
+    pub(crate) fn live(&self) -> Arc<Live> {
+        Arc::clone(&self.catalog.snapshot().live)
+    }
+
+    /// Where the peer is told to find the broker.
+    pub(crate) fn endpoint(&self, peer: Peer) -> (ByteString, i32) {
+        match &self.advertised {
+            Some((host, port)) => (host.clone(), (*port).into()),
+            None => (host(peer.local), peer.local.port().into()),
+        }
+    }
+}
+
+fn host(address: SocketAddr) -> ByteString {
+    address.ip().to_canonical().to_string().into()
+}

@@ -1,0 +1,100 @@
+//! The settings of the broker. Where Kafka has the setting, name, type, default and bounds are
+//! Kafka's; kohort's own begin with `kohort.`.
+
+use super::definition::{Definition, Kind::*, Rule::*, Table};
+
+const MIB: &str = "1048576";
+
+/// All settings of the broker.
+pub(crate) const BROKER: Table = Table(&[
+    // Who the broker is and where it is found.
+    Definition::new("node.id", Int, "1", "The id of this broker.").rule(AtLeast(0)).at_start(),
+    Definition::new("listeners", List, "PLAINTEXT://127.0.0.1:9092", "Where the broker listens; port 0 takes a free one.").at_start(),
+    Definition::new("advertised.listeners", List, "", "Where clients are told to find the broker, when it is not where it listens.").unset().at_start(),
+    Definition::new("log.dirs", List, "", "The folder of the data. Exactly one.").unset().at_start(),
+    Definition::new("broker.rack", Text, "", "The rack of this broker.").unset().at_start(),
+
+    // Connections and memory.
+    Definition::new("connections.max.idle.ms", Long, "600000", "A connection on which nothing happens for so long is closed.").rule(AtLeast(1)).at_start(),
+    Definition::new("max.connections", Int, "10000", "How many connections there may be; more are closed as they come. (Kafka: no limit.)").rule(AtLeast(0)),
+    Definition::new("max.connections.per.ip", Int, "2147483647", "How many connections one address may have.").rule(AtLeast(0)),
+    Definition::new("socket.request.max.bytes", Int, "104857600", "The largest request; a connection that announces a larger one is closed.").rule(AtLeast(1)).at_start(),
+    Definition::new("socket.listen.backlog.size", Int, "1024", "How many connections may wait to be accepted.").rule(AtLeast(1)).at_start(),
+    Definition::new("queued.max.request.bytes", Long, "268435456", "How many bytes of requests are held in memory at a time; beyond it connections are read no further. (Kafka: no limit.)").rule(AtLeast(1 << 20)).at_start(),
+    Definition::new("kohort.queued.max.response.bytes", Long, "268435456", "How many bytes of fetched records wait to be sent at a time; beyond it fetches wait or carry less.").rule(AtLeast(1 << 20)).at_start(),
+    Definition::new("kohort.connection.max.requests", Int, "32", "How many requests of one connection are worked on at a time; beyond it the connection is read no further.").rule(Between(1, 10_000)).at_start(),
+    Definition::new("kohort.connection.stall.timeout.ms", Long, "30000", "A connection that has begun a request and sends no more of it, or does not read its responses, is closed after so long.").rule(AtLeast(100)).at_start(),
+
+    // Topics.
+    Definition::new("auto.create.topics.enable", Bool, "true", "Whether a topic that a client asks for and that does not exist is created.").at_start(),
+    Definition::new("num.partitions", Int, "1", "How many partitions a topic gets when nobody says.").rule(AtLeast(1)).at_start(),
+    Definition::new("default.replication.factor", Int, "1", "The number of replicas; a kohort broker is alone.").rule(Between(1, 1)).at_start(),
+    Definition::new("delete.topic.enable", Bool, "true", "Whether topics may be deleted.").at_start(),
+    Definition::new("kohort.max.partitions", Int, "200000", "How many partitions there may be in all.").rule(AtLeast(1)).at_start(),
+    Definition::new("message.max.bytes", Int, "1048588", "The largest batch that may be appended, as it is stored.").rule(AtLeast(0)),
+    Definition::new("min.insync.replicas", Int, "1", "The default of the topics' min.insync.replicas.").rule(AtLeast(1)),
+    Definition::new("unclean.leader.election.enable", Bool, "false", "The default of the topics' unclean.leader.election.enable."),
+    Definition::new("compression.type", Text, "producer", "The default of the topics' compression.type.").rule(OneOf(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"])),
+    Definition::new("compression.gzip.level", Int, "-1", "The default of the topics' compression.gzip.level.").rule(Between(-1, 9)),
+    Definition::new("compression.lz4.level", Int, "9", "The default of the topics' compression.lz4.level.").rule(Between(1, 17)),
+    Definition::new("compression.zstd.level", Int, "3", "The default of the topics' compression.zstd.level.").rule(Between(-131_072, 22)),
+
+    // Logs.
+    Definition::new("log.cleanup.policy", List, "delete", "The default of the topics' cleanup.policy.").rule(SomeOf(&["compact", "delete"])),
+    Definition::new("log.retention.ms", Long, "", "The default of the topics' retention.ms, before log.retention.minutes and log.retention.hours.").unset().rule(AtLeast(-1)),
+    Definition::new("log.retention.minutes", Int, "", "log.retention.ms in minutes.").unset(),
+    Definition::new("log.retention.hours", Int, "168", "log.retention.ms in hours."),
+    Definition::new("log.retention.bytes", Long, "-1", "The default of the topics' retention.bytes."),
+    Definition::new("log.retention.check.interval.ms", Long, "300000", "How often logs are looked through for segments to be deleted.").rule(AtLeast(1)).at_start(),
+    Definition::new("log.segment.bytes", Int, "1073741824", "The default of the topics' segment.bytes.").rule(AtLeast(1 << 20)),
+    Definition::new("log.segment.delete.delay.ms", Long, "60000", "The default of the topics' file.delete.delay.ms.").rule(AtLeast(0)),
+    Definition::new("log.roll.ms", Long, "", "The default of the topics' segment.ms, before log.roll.hours.").unset().rule(AtLeast(1)),
+    Definition::new("log.roll.hours", Int, "168", "log.roll.ms in hours.").rule(AtLeast(1)),
+    Definition::new("log.roll.jitter.ms", Long, "", "The default of the topics' segment.jitter.ms.").unset().rule(AtLeast(0)),
+    Definition::new("log.roll.jitter.hours", Int, "0", "log.roll.jitter.ms in hours.").rule(AtLeast(0)),
+    Definition::new("log.index.size.max.bytes", Int, "10485760", "The default of the topics' segment.index.bytes.").rule(AtLeast(4)),
+    Definition::new("log.index.interval.bytes", Int, "4096", "The default of the topics' index.interval.bytes.").rule(AtLeast(0)),
+    Definition::new("log.flush.interval.messages", Long, "9223372036854775807", "The default of the topics' flush.messages.").rule(AtLeast(1)),
+    Definition::new("log.flush.interval.ms", Long, "", "The default of the topics' flush.ms.").unset(),
+    Definition::new("log.flush.scheduler.interval.ms", Long, "9223372036854775807", "log.flush.interval.ms, when that is not set.").at_start(),
+    Definition::new("log.message.timestamp.type", Text, "CreateTime", "The default of the topics' message.timestamp.type.").rule(OneOf(&["CreateTime", "LogAppendTime"])),
+    Definition::new("log.message.timestamp.before.max.ms", Long, "9223372036854775807", "The default of the topics' message.timestamp.before.max.ms.").rule(AtLeast(0)),
+    Definition::new("log.message.timestamp.after.max.ms", Long, "3600000", "The default of the topics' message.timestamp.after.max.ms.").rule(AtLeast(0)),
+    Definition::new("log.preallocate", Bool, "false", "The default of the topics' preallocate."),
+    Definition::new("log.cleaner.backoff.ms", Long, "15000", "How often compacted logs are looked through for work.").rule(AtLeast(0)).at_start(),
+    Definition::new("log.cleaner.delete.retention.ms", Long, "86400000", "The default of the topics' delete.retention.ms.").rule(AtLeast(0)),
+    Definition::new("log.cleaner.min.compaction.lag.ms", Long, "0", "The default of the topics' min.compaction.lag.ms.").rule(AtLeast(0)),
+    Definition::new("log.cleaner.max.compaction.lag.ms", Long, "9223372036854775807", "The default of the topics' max.compaction.lag.ms.").rule(AtLeast(1)),
+    Definition::new("log.cleaner.min.cleanable.ratio", Double, "0.5", "The default of the topics' min.cleanable.dirty.ratio.").rule(Ratio),
+
+    // Fetching and producing.
+    Definition::new("fetch.max.bytes", Int, "57671680", "The most bytes of records in one response to a fetch.").rule(AtLeast(1024)).at_start(),
+    Definition::new("max.incremental.fetch.session.cache.slots", Int, "1000", "How many fetch sessions are kept (KIP-227).").rule(AtLeast(0)).at_start(),
+    Definition::new("producer.id.expiration.ms", Int, "86400000", "How long an idempotent producer that is silent is remembered.").rule(AtLeast(1)),
+
+    // Groups.
+    Definition::new("group.coordinator.rebalance.protocols", List, "classic,consumer", "The protocols in which groups may be formed.").rule(SomeOf(&["classic", "consumer"])).at_start(),
+    Definition::new("group.min.session.timeout.ms", Int, "6000", "The shortest session of a member of a classic group.").rule(AtLeast(1)).at_start(),
+    Definition::new("group.max.session.timeout.ms", Int, "1800000", "The longest session of a member of a classic group.").rule(AtLeast(1)).at_start(),
+    Definition::new("group.initial.rebalance.delay.ms", Int, "3000", "How long an empty classic group waits for more members.").rule(AtLeast(0)).at_start(),
+    Definition::new("group.max.size", Int, "2147483647", "The most members of a classic group.").rule(AtLeast(1)).at_start(),
+    Definition::new("group.consumer.session.timeout.ms", Int, "45000", "The session of a member of a consumer group.").rule(AtLeast(1)).at_start(),
+    Definition::new("group.consumer.min.session.timeout.ms", Int, "45000", "The lower bound of a group's consumer.session.timeout.ms.").rule(AtLeast(1)).at_start(),
+    Definition::new("group.consumer.max.session.timeout.ms", Int, "60000", "The upper bound of a group's consumer.session.timeout.ms.").rule(AtLeast(1)).at_start(),
+    Definition::new("group.consumer.heartbeat.interval.ms", Int, "5000", "How often a member of a consumer group sends a heartbeat.").rule(AtLeast(1)).at_start(),
+    Definition::new("group.consumer.min.heartbeat.interval.ms", Int, "5000", "The lower bound of a group's consumer.heartbeat.interval.ms.").rule(AtLeast(1)).at_start(),
+    Definition::new("group.consumer.max.heartbeat.interval.ms", Int, "15000", "The upper bound of a group's consumer.heartbeat.interval.ms.").rule(AtLeast(1)).at_start(),
+    Definition::new("group.consumer.assignment.interval.ms", Int, "1000", "The least time between two assignments of a consumer group.").rule(AtLeast(0)).at_start(),
+    Definition::new("group.consumer.min.assignment.interval.ms", Int, "0", "The lower bound of a group's consumer.assignment.interval.ms.").rule(AtLeast(0)).at_start(),
+    Definition::new("group.consumer.max.assignment.interval.ms", Int, "15000", "The upper bound of a group's consumer.assignment.interval.ms.").rule(AtLeast(0)).at_start(),
+    Definition::new("group.consumer.max.size", Int, "2147483647", "The most members of a consumer group.").rule(AtLeast(1)).at_start(),
+    Definition::new("group.consumer.assignors", List, "uniform,range", "The assignors of consumer groups; the first is the default.").rule(SomeOf(&["uniform", "range"])).at_start(),
+    Definition::new("group.consumer.migration.policy", Text, "bidirectional", "Whether groups with members may change between the protocols.").rule(OneOf(&["bidirectional", "upgrade", "downgrade", "disabled"])).at_start(),
+    Definition::new("group.consumer.regex.refresh.interval.ms", Int, "600000", "How often the topics that a regular expression matches are looked up again.").rule(AtLeast(10_000)).at_start(),
+    Definition::new("kohort.group.member.metadata.max.bytes", Int, MIB, "The most bytes of metadata that one member of a group may bring.").rule(AtLeast(1024)).at_start(),
+    Definition::new("offset.metadata.max.bytes", Int, "4096", "The most bytes of metadata of a committed offset.").rule(AtLeast(0)).at_start(),
+    Definition::new("offsets.retention.minutes", Int, "10080", "How long committed offsets outlive the use of their group.").rule(AtLeast(1)).at_start(),
+    Definition::new("offsets.retention.check.interval.ms", Long, "600000", "How often offsets are looked through for expired ones.").rule(AtLeast(1)).at_start(),
+    Definition::new("offsets.topic.num.partitions", Int, "50", "How many partitions __consumer_offsets gets when it is created. Never changed afterwards.").rule(Between(1, 10_000)).at_start(),
+    Definition::new("offsets.topic.segment.bytes", Int, "104857600", "The size of the segments of __consumer_offsets.").rule(AtLeast(1)).at_start(),
+]);

@@ -1,0 +1,67 @@
+//! The coordinator's settings, from the broker's and the groups'.
+
+use std::collections::BTreeMap;
+
+use kohort_group::{
+    assignor::Assignor,
+    coordinator::{Config, GroupOverrides, MigrationPolicy},
+};
+
+use super::{BROKER, GROUP, Values, View, list};
+
+/// The coordinator's settings, from the broker's and the groups'.
+pub(crate) fn coordinator_config(broker: &Values, groups: &BTreeMap<String, Values>) -> Config {
+    let view = View {
+        table: BROKER,
+        values: broker,
+    };
+    let assignors = list(view.text("group.consumer.assignors").unwrap_or_default())
+        .filter_map(|name| match name {
+            "uniform" => Some(Assignor::Uniform),
+            "range" => Some(Assignor::Range),
+            _ => None,
+        })
+        .collect();
+    let migration_policy = match view.text("group.consumer.migration.policy") {
+        Some("upgrade") => MigrationPolicy::Upgrade,
+        Some("downgrade") => MigrationPolicy::Downgrade,
+        Some("disabled") => MigrationPolicy::Disabled,
+        _ => MigrationPolicy::Bidirectional,
+    };
+    Config {
+        group_min_session_timeout_ms: view.int("group.min.session.timeout.ms"),
+        group_max_session_timeout_ms: view.int("group.max.session.timeout.ms"),
+        group_initial_rebalance_delay_ms: view.int("group.initial.rebalance.delay.ms"),
+        group_max_size: view.size("group.max.size"),
+        consumer_session_timeout_ms: view.int("group.consumer.session.timeout.ms"),
+        consumer_heartbeat_interval_ms: view.int("group.consumer.heartbeat.interval.ms"),
+        consumer_assignment_interval_ms: view.int("group.consumer.assignment.interval.ms"),
+        consumer_max_size: view.size("group.consumer.max.size"),
+        consumer_assignors: assignors,
+        consumer_migration_policy: migration_policy,
+        consumer_regex_refresh_interval_ms: view.int("group.consumer.regex.refresh.interval.ms"),
+        offset_metadata_max_bytes: view.size("offset.metadata.max.bytes"),
+        offsets_retention_ms: view
+            .long("offsets.retention.minutes")
+            .saturating_mul(60_000),
+        offsets_retention_check_interval_ms: view.long("offsets.retention.check.interval.ms"),
+        member_metadata_max_bytes: view.size("kohort.group.member.metadata.max.bytes"),
+        groups: groups
+            .iter()
+            .map(|(group_id, values)| (group_id.clone(), overrides(values)))
+            .collect(),
+    }
+}
+
+fn overrides(values: &Values) -> GroupOverrides {
+    let view = View {
+        table: GROUP,
+        values,
+    };
+    let own = |name: &str| values.contains_key(name).then(|| view.int(name));
+    GroupOverrides {
+        consumer_session_timeout_ms: own("consumer.session.timeout.ms"),
+        consumer_heartbeat_interval_ms: own("consumer.heartbeat.interval.ms"),
+        consumer_assignment_interval_ms: own("consumer.assignment.interval.ms"),
+    }
+}

@@ -1,0 +1,84 @@
+//! The broker's settings as the code reads them.
+
+use std::time::Duration;
+
+use super::{BROKER, Values, View};
+
+/// The settings that hold from start to stop.
+#[derive(Debug, Clone)]
+pub(crate) struct Fixed {
+    pub(crate) node_id: i32,
+    pub(crate) rack: Option<String>,
+    pub(crate) connections_max_idle: Duration,
+    pub(crate) request_max_bytes: usize,
+    pub(crate) queued_request_bytes_max: usize,
+    pub(crate) queued_response_bytes_max: usize,
+    pub(crate) connection_requests_max: usize,
+    pub(crate) stall_timeout: Duration,
+    pub(crate) auto_create_topics: bool,
+    pub(crate) num_partitions: i32,
+    pub(crate) delete_topic_enable: bool,
+    pub(crate) partitions_max: usize,
+    pub(crate) retention_check_interval: Duration,
+    pub(crate) cleaner_backoff: Duration,
+    pub(crate) fetch_max_bytes: i32,
+    pub(crate) fetch_sessions_max: usize,
+    pub(crate) consumer_protocol: bool,
+    pub(crate) offsets_partitions: i32,
+    pub(crate) offsets_segment_bytes: i32,
+    pub(crate) listen_backlog: u32,
+}
+
+impl Fixed {
+    pub(crate) fn new(values: &Values) -> Fixed {
+        let view = View {
+            table: BROKER,
+            values,
+        };
+        let millis = |name| Duration::from_millis(view.long(name).max(0) as u64);
+        let protocols = view.text("group.coordinator.rebalance.protocols");
+        let protocol = |name| super::list(protocols.unwrap_or_default()).any(|word| word == name);
+        Fixed {
+            node_id: view.int("node.id"),
+            rack: view.text("broker.rack").map(str::to_owned),
+            connections_max_idle: millis("connections.max.idle.ms"),
+            request_max_bytes: view.size("socket.request.max.bytes"),
+            queued_request_bytes_max: view.size("queued.max.request.bytes"),
+            queued_response_bytes_max: view.size("kohort.queued.max.response.bytes"),
+            connection_requests_max: view.size("kohort.connection.max.requests"),
+            stall_timeout: millis("kohort.connection.stall.timeout.ms"),
+            auto_create_topics: view.flag("auto.create.topics.enable"),
+            num_partitions: view.int("num.partitions"),
+            delete_topic_enable: view.flag("delete.topic.enable"),
+            partitions_max: view.size("kohort.max.partitions"),
+            retention_check_interval: millis("log.retention.check.interval.ms"),
+            cleaner_backoff: millis("log.cleaner.backoff.ms"),
+            fetch_max_bytes: view.int("fetch.max.bytes"),
+            fetch_sessions_max: view.size("max.incremental.fetch.session.cache.slots"),
+            consumer_protocol: protocol("consumer"),
+            offsets_partitions: view.int("offsets.topic.num.partitions"),
+            offsets_segment_bytes: view.int("offsets.topic.segment.bytes"),
+            listen_backlog: view.int("socket.listen.backlog.size") as u32,
+        }
+    }
+}
+
+/// The settings that may change while the broker runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Live {
+    pub(crate) connections_max: usize,
+    pub(crate) connections_per_ip_max: usize,
+}
+
+impl Live {
+    pub(crate) fn new(values: &Values) -> Live {
+        let view = View {
+            table: BROKER,
+            values,
+        };
+        Live {
+            connections_max: view.size("max.connections"),
+            connections_per_ip_max: view.size("max.connections.per.ip"),
+        }
+    }
+}

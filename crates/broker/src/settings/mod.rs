@@ -1,0 +1,19 @@
+//! Settings: what there is to set, what a value has to be, and what is set.
+
+mod broker;
+mod coordinator;
+mod definition;
+mod group;
+mod live;
+mod shown;
+mod topic;
+
+pub(crate) use broker::BROKER;
+pub(crate) use coordinator::coordinator_config;
+pub(crate) use definition::{Change, Definition, Kind, Table, Values, View, list};
+pub(crate) use group::{GROUP, check as check_group};
+pub(crate) use live::{Fixed, Live};
+pub(crate) use shown::{
+    Levels, Shown, broker_settings, cluster_settings, group_settings, topic_settings,
+};
+pub(crate) use topic::{TOPIC, effective as effective_topic};

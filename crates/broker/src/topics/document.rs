@@ -1,0 +1,173 @@
+//! What the broker remembers besides records: one file, replaced as a whole.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use kohort_wire::Uuid;
+use serde::{Deserialize, Serialize};
+
+use crate::{random_uuid, settings::Values};
+
+const FILE: &str = "kohort.json";
+const FORMAT: u32 = 1;
+
+/// What the broker remembers besides records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Document {
+    format: u32,
+    pub(crate) cluster_id: String,
+    pub(crate) node_id: i32,
+    /// The first producer id that nobody has been given yet.
+    pub(crate) next_producer_id: i64,
+    #[serde(default)]
+    pub(crate) topics: BTreeMap<String, TopicEntry>,
+    /// Settings that were changed while the broker ran: for all brokers of the cluster, in Kafka's
+    /// words, and for this one, which are stronger.
+    #[serde(default)]
+    pub(crate) cluster: Values,
+    #[serde(default)]
+    pub(crate) broker: Values,
+    /// Settings that groups have of their own.
+    #[serde(default)]
+    pub(crate) groups: BTreeMap<String, Values>,
+}
+
+/// A topic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TopicEntry {
+    #[serde(with = "uuid_text")]
+    pub(crate) id: Uuid,
+    pub(crate) partitions: i32,
+    #[serde(default)]
+    pub(crate) configs: Values,
+}
+
+mod uuid_text {
+    use kohort_wire::Uuid;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(id: &Uuid, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(id)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Uuid, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+impl Document {
+    fn new(node_id: i32) -> Document {
+        Document {
+            format: FORMAT,
+            cluster_id: random_uuid().to_string(),
+            node_id,
+            next_producer_id: 0,
+            topics: BTreeMap::new(),
+            cluster: Values::new(),
+            broker: Values::new(),
+            groups: BTreeMap::new(),
+        }
+    }
+}
+
+/// Where the document is kept.
+#[derive(Debug, Clone)]
+pub(crate) enum Store {
+    /// Nowhere: the broker is in memory.
+    Memory,
+    /// In this folder.
+    Folder(PathBuf),
+}
+
+impl Store {
+    /// Reads the document, or begins one.
+    pub(crate) fn open(&self, node_id: i32) -> io::Result<Document> {
+        let Store::Folder(folder) = self else {
+            return Ok(Document::new(node_id));
+        };
+        let path = folder.join(FILE);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let document = Document::new(node_id);
+                self.save(&document)?;
+                return Ok(document);
+            }
+            Err(error) => return Err(error),
+        };
+        let bad = |what: String| {
+            let path = path.display();
+            io::Error::new(io::ErrorKind::InvalidData, format!("{path} {what}"))
+        };
+        let document: Document = serde_json::from_slice(&bytes)
+            .map_err(|error| bad(format!("is not a description of topics: {error}")))?;
+        if document.format != FORMAT {
+            let found = document.format;
+            return Err(bad(format!(
+                "has format {found}; this version of kohort reads format {FORMAT}"
+            )));
+        }
+        Ok(document)
+    }
+
+    /// Replaces the document: after a crash at any moment there is the old one or the new one.
+    pub(crate) fn save(&self, document: &Document) -> io::Result<()> {
+        let Store::Folder(folder) = self else {
+            return Ok(());
+        };
+        let mut bytes = serde_json::to_vec_pretty(document)?;
+        bytes.push(b'\n');
+        let fresh = folder.join("kohort.json.new");
+        let mut file = File::create(&fresh)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        fs::rename(&fresh, folder.join(FILE))?;
+        sync_folder(folder)
+    }
+}
+
+/// Makes durable which files a folder has.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_saved_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::Folder(folder.path().to_owned());
+        let mut document = store.open(1).unwrap();
+        let entry = TopicEntry {
+            id: Uuid(7),
+            partitions: 3,
+            configs: Values::from([("retention.ms".to_owned(), "1000".to_owned())]),
+        };
+        document.topics.insert("orders".to_owned(), entry);
+        store.save(&document).unwrap();
+        assert_eq!(store.open(1).unwrap(), document);
+    }
+
+    #[test]
+    fn a_document_that_is_damaged_or_from_the_future_is_an_error_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::Folder(folder.path().to_owned());
+        for text in [
+            "{",
+            "{\"format\":9,\"cluster_id\":\"\",\"node_id\":1,\"next_producer_id\":0}",
+        ] {
+            fs::write(folder.path().join(FILE), text).unwrap();
+            assert!(store.open(1).is_err());
+            assert_eq!(fs::read_to_string(folder.path().join(FILE)).unwrap(), text);
+        }
+    }
+}
