@@ -6,6 +6,7 @@
 //! as little as they can.
 
 mod chains;
+mod cycles;
 mod direct;
 mod home;
 mod loads;
@@ -58,6 +59,7 @@ pub(in crate::assignor) fn assign(
     direct::level(&mut part, &order);
     chains::level(&mut part);
     home::send(&mut part);
+    cycles::cancel(&mut part);
     part.targets(group, targets);
 }
 
