@@ -374,3 +374,29 @@ fn an_encoder_keeps_what_is_written_after_a_long_byte_string_in_order() {
     ];
     assert_eq!(read(&written(&parts, true).unwrap(), true), Ok(parts));
 }
+
+/// What Kafka 4.4.0's own class `ConsumerGroupMemberMetadataValue` writes.
+#[test]
+fn a_struct_in_a_tagged_field_says_null_as_kafkas_code_does() {
+    use kohort_wire::messages::{ClassicMemberMetadata, ConsumerGroupMemberMetadataValue};
+
+    let member = |classic_member_metadata| ConsumerGroupMemberMetadataValue {
+        classic_member_metadata,
+        ..Default::default()
+    };
+    let session = ClassicMemberMetadata {
+        session_timeout_ms: 5,
+        ..Default::default()
+    };
+    let start = b"\x01\x01\x01\x01\x01\x01\xff\xff\xff\xff\x01";
+    let cases: [(_, &[u8]); 3] = [
+        (None, b"\x01\x00\x01\x00"),
+        (Some(ClassicMemberMetadata::default()), b"\x00"),
+        (Some(session), b"\x01\x00\x07\x01\x00\x00\x00\x05\x01\x00"),
+    ];
+    for (classic, tags) in cases {
+        let frame = [start, tags].concat();
+        assert_eq!(encode(&member(classic.clone()), 0).unwrap(), frame);
+        assert_eq!(decode(&frame, 0), Ok(member(classic)));
+    }
+}

@@ -18,6 +18,16 @@ pub trait Field: Sized {
     /// Reads a value.
     fn read(input: &mut Decoder, version: i16, flexible: bool) -> Result<Self, DecodeError>;
 
+    /// Writes the value as that of a tagged field.
+    fn write_tagged(&self, out: &mut Encoder, version: i16) -> Result<(), EncodeError> {
+        self.write(out, version, true)
+    }
+
+    /// Reads the value of a tagged field.
+    fn read_tagged(input: &mut Decoder, version: i16) -> Result<Self, DecodeError> {
+        Self::read(input, version, true)
+    }
+
     /// Whether the value is null.
     #[inline]
     fn is_null(&self) -> bool {
@@ -41,6 +51,24 @@ pub trait Nullable: Field {
         version: i16,
         flexible: bool,
     ) -> Result<Option<Self>, DecodeError>;
+
+    /// Writes the value of a tagged field, or null. For structs Kafka has two ways to say null: a
+    /// signed byte in order, a variable-length number in tagged fields.
+    fn write_nullable_tagged(
+        value: Option<&Self>,
+        out: &mut Encoder,
+        version: i16,
+    ) -> Result<(), EncodeError> {
+        Self::write_nullable(value, out, version, true)
+    }
+
+    /// Reads the value of a tagged field, or null.
+    fn read_nullable_tagged(
+        input: &mut Decoder,
+        version: i16,
+    ) -> Result<Option<Self>, DecodeError> {
+        Self::read_nullable(input, version, true)
+    }
 }
 
 impl<T: Nullable> Field for Option<T> {
@@ -54,6 +82,14 @@ impl<T: Nullable> Field for Option<T> {
 
     fn read(input: &mut Decoder, version: i16, flexible: bool) -> Result<Self, DecodeError> {
         T::read_nullable(input, version, flexible)
+    }
+
+    fn write_tagged(&self, out: &mut Encoder, version: i16) -> Result<(), EncodeError> {
+        T::write_nullable_tagged(self.as_ref(), out, version)
+    }
+
+    fn read_tagged(input: &mut Decoder, version: i16) -> Result<Self, DecodeError> {
+        T::read_nullable_tagged(input, version)
     }
 
     fn is_null(&self) -> bool {

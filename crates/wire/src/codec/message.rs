@@ -173,7 +173,7 @@ macro_rules! message {
                         if let (true, Some(tag)) = (RULE.tagged(version), RULE.tag) {
                             let default: $type = $crate::message!(@default $($default)?);
                             if self.$field != default {
-                                out.tagged(tag, |out| self.$field.write(out, version, flexible))?;
+                                out.tagged(tag, |out| self.$field.write_tagged(out, version))?;
                             }
                         }
                     })*
@@ -217,7 +217,7 @@ macro_rules! message {
                                     const NAME: &str =
                                         concat!(stringify!($name), ".", stringify!($field));
                                     $field = input
-                                        .part(length, |part| Field::read(part, version, flexible))
+                                        .part(length, |part| Field::read_tagged(part, version))
                                         .map_err(|error: DecodeError| error.at(NAME))?;
                                 }
                             )*
@@ -275,6 +275,27 @@ macro_rules! message {
                 match input.i8()? {
                     ..0 => Ok(None),
                     _ => $crate::codec::Struct::read_fields(input, version, flexible).map(Some),
+                }
+            }
+
+            fn write_nullable_tagged(
+                value: Option<&Self>,
+                out: &mut $crate::codec::Encoder,
+                version: i16,
+            ) -> Result<(), $crate::codec::EncodeError> {
+                out.unsigned_varint(value.is_some().into());
+                value.map_or(Ok(()), |value| {
+                    $crate::codec::Struct::write_fields(value, out, version, true)
+                })
+            }
+
+            fn read_nullable_tagged(
+                input: &mut $crate::codec::Decoder,
+                version: i16,
+            ) -> Result<Option<Self>, $crate::codec::DecodeError> {
+                match input.unsigned_varint()? {
+                    0 => Ok(None),
+                    _ => $crate::codec::Struct::read_fields(input, version, true).map(Some),
                 }
             }
         }

@@ -100,6 +100,8 @@ impl Generator {
                 Shape::Full => false,
             };
         match (&field.kind, null) {
+            // Kafka says null in two ways, see `Nullable::write_nullable_tagged`.
+            (Kind::Struct(_), true) if field.rule.tagged(version) => out.push(0),
             (Kind::Struct(_), true) => out.push(-1i8 as u8),
             (Kind::Plain("string"), true) if !flexible => out.extend((-1i16).to_be_bytes()),
             (_, true) if !flexible => out.extend((-1i32).to_be_bytes()),
