@@ -430,6 +430,7 @@ fn a_batch_that_replaces_another_keeps_its_offsets_and_its_producer() {
         (0, HEADER_LENGTH)
     );
     assert_eq!(empty.header().next_offset(), 103);
+    assert_eq!(empty.header().max_timestamp, 30);
     assert_eq!(empty.records(LIMIT).unwrap().iter().count(), 0);
 }
 

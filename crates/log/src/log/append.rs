@@ -149,6 +149,9 @@ impl Log {
     }
 
     fn assign_epoch(&self, epoch: i32, offset: i64) -> Result<(), LogError> {
+        if self.latest_epoch() >= Some(epoch) {
+            return Ok(());
+        }
         let text = {
             let mut view = self.view.write();
             if !view.epochs.assign(epoch, offset) {

@@ -129,9 +129,8 @@ impl BatchBuilder {
         self.header = *header;
         self.clear();
         self.header.last_offset_delta = header.last_offset_delta;
-        if self.timestamp_type == TimestampType::LogAppendTime {
-            self.header.max_timestamp = header.max_timestamp;
-        }
+        // Without records it stays, so that it is known when the producer last wrote.
+        self.header.max_timestamp = header.max_timestamp;
     }
 
     /// How many records there are.
@@ -234,7 +233,10 @@ impl BatchBuilder {
         }
         self.header.base_timestamp = base_timestamp;
         if self.timestamp_type == TimestampType::CreateTime {
-            self.header.max_timestamp = self.header.max_timestamp.max(timestamp);
+            self.header.max_timestamp = match self.header.count {
+                0 => timestamp,
+                _ => self.header.max_timestamp.max(timestamp),
+            };
         }
         self.last_delta = offset_delta;
         self.header.last_offset_delta = self.header.last_offset_delta.max(offset_delta);
