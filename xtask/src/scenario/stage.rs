@@ -15,7 +15,8 @@ use crate::wait::wait_for;
 
 pub(super) const TOPIC: &str = "events";
 pub(super) const GROUP: &str = "readers";
-pub(super) const PARTITIONS: usize = 6;
+/// One each for a member of every library, and more.
+pub(super) const PARTITIONS: usize = 8;
 
 /// Time for members to start and to share out the partitions, or to notice that
 /// one is gone: a session timeout of 6 s, a slow machine.

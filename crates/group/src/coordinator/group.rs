@@ -26,6 +26,13 @@ impl Members {
             Members::Consumer(_) => None,
         }
     }
+
+    pub(crate) fn consumer_mut(&mut self) -> Option<&mut ConsumerGroup> {
+        match self {
+            Members::Consumer(group) => Some(group),
+            Members::Classic(_) => None,
+        }
+    }
 }
 
 impl Group {
@@ -56,9 +63,6 @@ impl Group {
     }
 
     pub(crate) fn consumer_mut(&mut self) -> Option<&mut ConsumerGroup> {
-        match &mut self.members {
-            Members::Consumer(group) => Some(group),
-            Members::Classic(_) => None,
-        }
+        self.members.consumer_mut()
     }
 }

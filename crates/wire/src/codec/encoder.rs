@@ -161,6 +161,10 @@ impl Encoder {
 
     /// The finished frame.
     pub fn finish(mut self) -> Frame {
+        if self.finished.is_empty() && !self.buffer.is_empty() {
+            let pieces = vec![self.buffer.freeze()];
+            return Frame { pieces };
+        }
         self.finish_buffer();
         let pieces = self.finished.into_iter().map(|piece| match piece {
             Piece::Written(bytes) => bytes.freeze(),
@@ -174,12 +178,13 @@ impl Encoder {
     /// The finished frame, with the number of bytes that follow in its first four bytes, which have
     /// been left free by whoever started it.
     pub(crate) fn finish_with_length(mut self) -> Result<Frame, EncodeError> {
-        self.finish_buffer();
-        let length = self.finished_length - 4;
+        let length = self.len() - 4;
         let prefix = i32::try_from(length).map_err(|_| EncodeError::TooLong { length })?;
-        if let Some(Piece::Written(first)) = self.finished.first_mut() {
-            first[..4].copy_from_slice(&prefix.to_be_bytes());
-        }
+        let start = match self.finished.first_mut() {
+            Some(Piece::Written(first)) => first,
+            _ => &mut self.buffer,
+        };
+        start[..4].copy_from_slice(&prefix.to_be_bytes());
         Ok(self.finish())
     }
 

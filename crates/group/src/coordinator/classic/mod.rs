@@ -25,7 +25,8 @@ mod sync;
 
 pub(crate) use group::{ClassicGroup, ClassicState};
 pub(crate) use leave::{leave_response, left};
-pub(crate) use member::{ClassicMember, MemberProtocol};
+pub(crate) use member::{ClassicMember, MemberProtocol, rebalance_timeout_ms};
+pub(crate) use step::{join_refused, sync_refused};
 
 /// The protocol type of consumers: the only one whose metadata the coordinator understands.
 pub(crate) const CONSUMER_PROTOCOL_TYPE: &str = "consumer";

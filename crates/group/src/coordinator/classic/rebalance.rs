@@ -52,7 +52,7 @@ impl ClassicStep<'_, '_> {
 
     /// Begins the join phase. All members are told, with their next heartbeat or the answer to
     /// their sync, to join again.
-    pub(super) fn prepare_rebalance(&mut self, cause: &str) {
+    pub(crate) fn prepare_rebalance(&mut self, cause: &str) {
         self.event(format!(
             "rebalance of generation {}: {cause}",
             self.group.generation

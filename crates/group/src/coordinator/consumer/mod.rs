@@ -1,150 +1,66 @@
 //! Consumer groups (KIP-848): members heartbeat, the coordinator assigns.
+//!
+//! A heartbeat may change the *group* (who its members are and what they subscribe to), which gives
+//! it a new epoch; a new epoch asks for a new *target*, what each member is meant to own; and each
+//! member is *reconciled*: at its own heartbeats it comes a step closer to its target.
+//!
+//! ```text
+//! heartbeat ─ validate ─ admission ─ update ─┬─ subscription and epoch
+//!                                            ├─ regex      (resolved elsewhere)
+//!                                            ├─ target     (computed elsewhere if it is large)
+//!                                            └─ reconcile
+//! ```
+//!
+//! All that outlives the coordinator is in records: `records` writes them, `apply` is the only place
+//! that takes them up.
 
-use kohort_wire::{ErrorCode, messages::*};
+mod admission;
+mod apply;
+mod classic_member;
+mod describe;
+mod downgrade;
+mod embedded;
+mod group;
+mod heartbeat;
+mod leave;
+mod member;
+mod metadata_hash;
+mod owned;
+mod owners;
+mod reconcile;
+mod records;
+mod refusal;
+mod regex;
+mod sessions;
+mod step;
+mod subscriptions;
+mod target;
+#[cfg(test)]
+mod tests;
+mod update;
+mod upgrade;
+mod validate;
+mod work;
 
-use super::{Caller, Id, Record, Reply, Shard, Token, shard::Step};
+pub(crate) use group::ConsumerGroup;
+pub use work::{Work, WorkDone};
 
-/// A consumer group.
-#[derive(Debug, Default)]
-pub(crate) struct ConsumerGroup {}
-
-/// A computation to be done outside of the shard.
-#[derive(Debug)]
-pub struct Work {}
-
-/// The result of [`Work`].
-#[derive(Debug)]
-pub struct WorkDone {}
-
-impl Work {
-    /// Computes. Takes time, and needs nothing but the value itself.
-    pub fn run(self) -> WorkDone {
-        WorkDone {}
-    }
-}
-
-impl ConsumerGroup {
-    pub(crate) fn is_empty(&self) -> bool {
-        true
-    }
-
-    pub(crate) fn state_name(&self) -> &'static str {
-        "Empty"
-    }
-
-    pub(crate) fn subscribes_to(&self, _topic: &str) -> bool {
-        false
-    }
-
-    pub(crate) fn tombstones(&self, _group_id: &Id) -> Vec<Record> {
-        Vec::new()
-    }
-
-    pub(crate) fn validate_commit(
-        &self,
-        _version: i16,
-        _request: &OffsetCommitRequest,
-    ) -> Result<(), ErrorCode> {
-        Ok(())
-    }
-
-    pub(crate) fn validate_fetch(
-        &self,
-        _request: &OffsetFetchRequestGroup,
-    ) -> Result<(), ErrorCode> {
-        Ok(())
-    }
-}
-
-/// Classic requests to a consumer group that has members.
-impl Shard {
-    pub(crate) fn consumer_join_group(
-        &mut self,
-        _token: Token,
-        _caller: &Caller,
-        _version: i16,
-        _request: JoinGroupRequest,
-        _step: &mut Step<'_>,
-    ) {
-    }
-
-    pub(crate) fn consumer_sync_group(
-        &mut self,
-        _token: Token,
-        _version: i16,
-        _request: SyncGroupRequest,
-        _step: &mut Step<'_>,
-    ) {
-    }
-
-    pub(crate) fn consumer_classic_heartbeat(
-        &mut self,
-        _token: Token,
-        _request: HeartbeatRequest,
-        _step: &mut Step<'_>,
-    ) {
-    }
-
-    /// `members` is filled in all versions; the answer goes through
-    /// [`leave_response`](super::classic::leave_response).
-    pub(crate) fn consumer_leave_group(
-        &mut self,
-        _token: Token,
-        _version: i16,
-        _request: LeaveGroupRequest,
-        _step: &mut Step<'_>,
-    ) {
-    }
-
-    /// Makes a consumer group without members a classic one; its offsets stay.
-    pub(crate) fn convert_empty_consumer_group(&mut self, _group_id: &str, _step: &mut Step<'_>) {}
-}
+use super::{Id, Shard, shard::Step};
 
 impl Shard {
-    pub(crate) fn consumer_group_heartbeat(
-        &mut self,
-        token: Token,
-        _caller: &Caller,
-        _version: i16,
-        _request: ConsumerGroupHeartbeatRequest,
-        step: &mut Step<'_>,
-    ) {
-        let response = ConsumerGroupHeartbeatResponse::default();
-        step.reply(token, Reply::ConsumerGroupHeartbeat(response));
+    /// The end of loading: sessions begin, and what was under way goes on.
+    pub(crate) fn consumer_loaded(&mut self, group_id: &Id, step: &mut Step<'_>) {
+        let Some(mut consumer) = self.consumer_step(group_id, step) else {
+            return;
+        };
+        for member_id in consumer.group.member_ids() {
+            consumer.restart_session(&member_id);
+            consumer.restart_revocation(&member_id);
+        }
+        consumer.refresh_regexes();
+        consumer.refresh_target();
     }
 
-    pub(crate) fn consumer_group_describe(
-        &mut self,
-        token: Token,
-        _groups: Vec<kohort_wire::ByteString>,
-        step: &mut Step<'_>,
-    ) {
-        step.reply(token, Reply::ConsumerGroupDescribe(Vec::new()));
-    }
-
-    pub(crate) fn consumer_loaded(&mut self, _group_id: &Id, _step: &mut Step<'_>) {}
-
-    pub(crate) fn on_consumer_session_alarm(
-        &mut self,
-        _group_id: &Id,
-        _member_id: &Id,
-        _step: &mut Step<'_>,
-    ) {
-    }
-
-    pub(crate) fn on_consumer_rebalance_alarm(
-        &mut self,
-        _group_id: &Id,
-        _member_id: &Id,
-        _step: &mut Step<'_>,
-    ) {
-    }
-
-    pub(crate) fn on_consumer_group_alarm(&mut self, _group_id: &Id, _step: &mut Step<'_>) {}
-
+    /// Each group notices with its next heartbeat: see `refresh_metadata`.
     pub(crate) fn consumer_topics_changed(&mut self, _step: &mut Step<'_>) {}
-
-    pub(crate) fn consumer_work_done(&mut self, _done: WorkDone, _step: &mut Step<'_>) {}
-
-    pub(crate) fn apply_consumer(&mut self, _record: &Record) {}
 }

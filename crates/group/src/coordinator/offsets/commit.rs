@@ -16,7 +16,7 @@ impl Shard {
         step: &mut Step<'_>,
     ) {
         let topics = match self.validate_commit(version, &request) {
-            Ok(()) => self.commit(&request, step),
+            Ok(()) => self.commit(version, &request, step),
             Err(error_code) => request
                 .topics
                 .iter()
@@ -45,7 +45,7 @@ impl Shard {
             Some(Members::Classic(group)) => {
                 group.validate_commit(&request.member_id, instance_id, epoch)
             }
-            Some(Members::Consumer(group)) => group.validate_commit(version, request),
+            Some(Members::Consumer(group)) => group.validate_commit(version, request).map(|_| ()),
             // Whoever commits without being a member makes a group that only has offsets.
             None if epoch < 0 => Ok(()),
             None if version >= 9 => Err(ErrorCode::GROUP_ID_NOT_FOUND),
@@ -55,6 +55,7 @@ impl Shard {
 
     fn commit(
         &mut self,
+        version: i16,
         request: &OffsetCommitRequest,
         step: &mut Step<'_>,
     ) -> Vec<OffsetCommitResponseTopic> {
@@ -71,7 +72,7 @@ impl Shard {
         topics
             .map(|topic| {
                 answer(topic, |partition| {
-                    match self.commit_partition(request, topic, partition, step) {
+                    match self.commit_partition(version, request, topic, partition, step) {
                         Ok(()) => ErrorCode::NONE,
                         Err(error_code) => error_code,
                     }
@@ -82,16 +83,22 @@ impl Shard {
 
     fn commit_partition(
         &mut self,
+        version: i16,
         request: &OffsetCommitRequest,
         topic: &OffsetCommitRequestTopic,
         partition: &OffsetCommitRequestPartition,
         step: &mut Step<'_>,
     ) -> Result<(), ErrorCode> {
         let known = self.topics.get(&topic.name);
-        if !known
-            .is_some_and(|known| (0..known.partition_count).contains(&partition.partition_index))
-        {
+        let Some(known) =
+            known.filter(|known| (0..known.partition_count).contains(&partition.partition_index))
+        else {
             return Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+        };
+        // A member that is behind its epoch may commit what it has owned since before (KIP-1251).
+        if let Some(group) = self.consumer_group(&request.group_id) {
+            let rule = group.validate_commit(version, request)?;
+            rule.check(known.id, partition.partition_index)?;
         }
         let metadata = partition.committed_metadata.as_deref().unwrap_or_default();
         if is_longer(metadata, self.config.offset_metadata_max_bytes) {

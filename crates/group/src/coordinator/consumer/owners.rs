@@ -1,0 +1,49 @@
+//! Who owns which partition right now.
+
+use kohort_wire::Uuid;
+use rustc_hash::FxHashMap;
+
+use crate::{TopicPartitions, coordinator::Id};
+
+/// Who owns which partition right now: whoever has it assigned or has still to revoke it.
+///
+/// Kafka keeps the owner's epoch for each partition, which two owners may share (KAFKA-19974); the
+/// owner itself says the same and cannot be mistaken for another. While a compacted log is loaded, a
+/// member may appear to own what another has been given since: the last to take a partition has it,
+/// and only who has it can let go of it.
+#[derive(Debug, Default)]
+pub(crate) struct Owners(FxHashMap<Uuid, FxHashMap<i32, Id>>);
+
+impl Owners {
+    pub(crate) fn owner(&self, topic_id: Uuid, partition: i32) -> Option<&Id> {
+        self.0.get(&topic_id)?.get(&partition)
+    }
+
+    pub(crate) fn take(&mut self, partitions: &TopicPartitions, member_id: &Id) {
+        for (topic_id, runs) in partitions.topics() {
+            let owners = self.0.entry(topic_id).or_default();
+            for partition in runs.iter().flat_map(|run| run.partitions()) {
+                owners.insert(partition, member_id.clone());
+            }
+        }
+    }
+
+    pub(crate) fn release(&mut self, partitions: &TopicPartitions, member_id: &str) {
+        for (topic_id, runs) in partitions.topics() {
+            let Some(owners) = self.0.get_mut(&topic_id) else {
+                continue;
+            };
+            for partition in runs.iter().flat_map(|run| run.partitions()) {
+                if owners
+                    .get(&partition)
+                    .is_some_and(|owner| **owner == *member_id)
+                {
+                    owners.remove(&partition);
+                }
+            }
+            if owners.is_empty() {
+                self.0.remove(&topic_id);
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! When members are given up.
+
+use super::{
+    member::{MemberState, Rebalance},
+    step::ConsumerStep,
+};
+use crate::coordinator::{
+    Id, Millis, Shard,
+    alarm::{Alarm, Deadline, Fired},
+    shard::Step,
+};
+
+impl ConsumerStep<'_, '_> {
+    /// Starts the member's session anew. In the steady state this moves a number.
+    pub(super) fn restart_session(&mut self, member_id: &Id) {
+        let default_ms = self.config.consumer_session_timeout_ms(self.id);
+        let now = self.step.now;
+        if let Some(member) = self.group.member_mut(member_id) {
+            let classic = member.profile.classic.as_ref();
+            let timeout_ms = classic.map_or(default_ms, |classic| classic.session_timeout_ms);
+            if let Some(at) = member.session.move_to(now + i64::from(timeout_ms)) {
+                let alarm = Alarm::ConsumerSession {
+                    group_id: self.id.clone(),
+                    member_id: member.id.clone(),
+                };
+                self.alarms.set(at, alarm);
+            }
+        }
+    }
+
+    /// Gives the member its rebalance timeout for what it has to revoke; or no time limit, if it
+    /// has nothing to revoke. A classic member is told to rejoin instead, and has a limit for that.
+    pub(super) fn restart_revocation(&mut self, member_id: &Id) {
+        let Some(member) = self.group.member(member_id) else {
+            return;
+        };
+        let must_revoke = member.current.state == MemberState::UnrevokedPartitions;
+        match must_revoke && !member.is_classic() {
+            true => {
+                let timeout_ms = member.profile.rebalance_timeout_ms;
+                self.limit(member_id, timeout_ms, |rebalance| &mut rebalance.revoke);
+            }
+            false => self.unlimit(member_id, |rebalance| &mut rebalance.revoke),
+        }
+    }
+
+    /// Gives the member a time for one of the things that a rebalance asks of it.
+    pub(super) fn limit(
+        &mut self,
+        member_id: &Id,
+        timeout_ms: i32,
+        which: impl Fn(&mut Rebalance) -> &mut Option<Deadline>,
+    ) {
+        let at = self.step.now + i64::from(timeout_ms.max(0));
+        if let Some(member) = self.group.member_mut(member_id)
+            && let Some(at) = which(&mut member.rebalance)
+                .get_or_insert_default()
+                .move_to(at)
+        {
+            self.set_rebalance_alarm(member_id, at);
+        }
+    }
+
+    pub(super) fn unlimit(
+        &mut self,
+        member_id: &Id,
+        which: impl Fn(&mut Rebalance) -> &mut Option<Deadline>,
+    ) {
+        if let Some(member) = self.group.member_mut(member_id) {
+            *which(&mut member.rebalance) = None;
+        }
+    }
+
+    fn set_rebalance_alarm(&mut self, member_id: &Id, at: Millis) {
+        let alarm = Alarm::ConsumerRebalance {
+            group_id: self.id.clone(),
+            member_id: member_id.clone(),
+        };
+        self.alarms.set(at, alarm);
+    }
+}
+
+impl Shard {
+    pub(crate) fn on_consumer_session_alarm(
+        &mut self,
+        group_id: &Id,
+        member_id: &Id,
+        step: &mut Step<'_>,
+    ) {
+        let now = step.now;
+        let Some(consumer) = self.consumer_step(group_id, step) else {
+            return;
+        };
+        let Some(member) = consumer.group.member_mut(member_id) else {
+            return;
+        };
+        match member.session.fired(now) {
+            Fired::Stale => {}
+            Fired::Again(at) => {
+                let (group_id, member_id) = (group_id.clone(), member_id.clone());
+                consumer.alarms.set(
+                    at,
+                    Alarm::ConsumerSession {
+                        group_id,
+                        member_id,
+                    },
+                );
+            }
+            Fired::Due => {
+                let cause = format!("member {member_id} did not heartbeat within its session");
+                self.fence(group_id, std::slice::from_ref(member_id), &cause, step);
+            }
+        }
+    }
+
+    pub(crate) fn on_consumer_rebalance_alarm(
+        &mut self,
+        group_id: &Id,
+        member_id: &Id,
+        step: &mut Step<'_>,
+    ) {
+        let now = step.now;
+        let Some(mut consumer) = self.consumer_step(group_id, step) else {
+            return;
+        };
+        let Some(member) = consumer.group.member_mut(member_id) else {
+            return;
+        };
+        let Rebalance { revoke, join, sync } = &mut member.rebalance;
+        let failures = [
+            (revoke, "did not revoke its partitions"),
+            (join, "did not rejoin"),
+            (sync, "did not ask for its assignment"),
+        ];
+        let mut failed = None;
+        let mut again = Vec::new();
+        for (deadline, failure) in failures {
+            match deadline.as_mut().map(|deadline| deadline.fired(now)) {
+                Some(Fired::Due) => failed = Some(failure),
+                Some(Fired::Again(at)) => again.push(at),
+                Some(Fired::Stale) | None => {}
+            }
+        }
+        for at in again {
+            consumer.set_rebalance_alarm(member_id, at);
+        }
+        if let Some(failure) = failed {
+            let cause = format!("member {member_id} {failure} within its rebalance timeout");
+            self.fence(group_id, std::slice::from_ref(member_id), &cause, step);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! One step of a consumer group.
+
+use std::sync::Arc;
+
+use super::{ConsumerGroup, member::Member};
+use crate::coordinator::{
+    Config, Id, Record, Shard, Topics, Work,
+    alarm::{Alarm, Alarms},
+    shard::Step,
+};
+
+/// A consumer group, and all that a step of it may touch.
+pub(crate) struct ConsumerStep<'a, 'b> {
+    pub(crate) id: &'a Id,
+    pub(crate) group: &'a mut ConsumerGroup,
+    pub(crate) alarms: &'a mut Alarms,
+    pub(crate) config: &'a Config,
+    pub(crate) topics: &'a Arc<Topics>,
+    pub(crate) step: &'a mut Step<'b>,
+}
+
+impl Shard {
+    /// The consumer group of an id, ready for a step.
+    pub(crate) fn consumer_step<'a, 'b>(
+        &'a mut self,
+        group_id: &str,
+        step: &'a mut Step<'b>,
+    ) -> Option<ConsumerStep<'a, 'b>> {
+        let group = self.groups.get_mut(group_id)?;
+        Some(ConsumerStep {
+            id: &group.id,
+            group: group.members.consumer_mut()?,
+            alarms: &mut self.alarms,
+            config: &self.config,
+            topics: &self.topics,
+            step,
+        })
+    }
+}
+
+impl ConsumerStep<'_, '_> {
+    /// Applies the record, and has it written.
+    pub(super) fn emit(&mut self, record: Record) {
+        self.group.apply(&record);
+        self.step.out.records.push(record);
+    }
+
+    pub(super) fn event(&mut self, text: impl Into<String>) {
+        self.step.event(self.id, text);
+    }
+
+    pub(super) fn work(&mut self, work: Work) {
+        self.step.out.work.push(work);
+    }
+
+    pub(super) fn member(&self, member_id: &str) -> Option<&Member> {
+        self.group.member(member_id)
+    }
+
+    /// Looks at the group again at `at`, or before.
+    pub(super) fn look_at(&mut self, at: i64) {
+        let look = &mut self.group.look;
+        // The alarm that stands for an earlier look is enough.
+        if look.at() > self.step.now && look.at() <= at {
+            return;
+        }
+        if let Some(at) = look.move_to(at) {
+            let group_id = self.id.clone();
+            self.alarms.set(at, Alarm::ConsumerGroup { group_id });
+        }
+    }
+}

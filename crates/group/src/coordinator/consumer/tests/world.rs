@@ -1,0 +1,494 @@
+//! A shard, its log, and members that behave as clients do.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use kohort_wire::{ErrorCode, Uuid, messages::*};
+
+use crate::{
+    TopicPartitions,
+    coordinator::{
+        Caller, Config, Event, Id, Millis, Outbox, Record, Reply, Request, Shard, Token, Topic,
+        Topics, Work,
+        consumer::{
+            group::Resolved,
+            member::{Current, Profile},
+        },
+    },
+};
+
+/// Where it all starts.
+const START: Millis = 1_700_000_000_000;
+
+/// A shard with the log that it writes, a clock and topics.
+pub(crate) struct World {
+    pub(crate) shard: Shard,
+    pub(crate) now: Millis,
+    pub(crate) log: Vec<Record>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) work: Vec<Work>,
+    pub(crate) config: Config,
+    /// Whether work is done at once.
+    pub(crate) works: bool,
+    topics: BTreeMap<String, Topic>,
+    version: i64,
+    sequence: u64,
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        World::with(|_| {})
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut Config)) -> World {
+        let mut config = Config::default();
+        change(&mut config);
+        let shard = Shard::new(Arc::new(config.clone()), Arc::default(), [7; 32]);
+        World {
+            shard,
+            now: START,
+            log: Vec::new(),
+            events: Vec::new(),
+            work: Vec::new(),
+            config,
+            works: true,
+            topics: BTreeMap::new(),
+            version: 0,
+            sequence: 0,
+        }
+    }
+
+    /// Makes a topic, a larger one, or another of the same name.
+    pub(crate) fn topic(&mut self, name: &str, partition_count: i32) -> Uuid {
+        self.sequence += 1;
+        let id = match self.topics.get(name) {
+            Some(topic) => topic.id,
+            None => Uuid(u128::from(self.sequence) << 64 | 0xbeef),
+        };
+        let topic = Topic {
+            id,
+            name: name.into(),
+            partition_count,
+            is_internal: name.starts_with("__"),
+        };
+        self.topics.insert(name.to_owned(), topic);
+        self.topics_changed();
+        id
+    }
+
+    pub(crate) fn delete_topic(&mut self, name: &str) {
+        self.topics.remove(name);
+        self.topics_changed();
+    }
+
+    fn topics_changed(&mut self) {
+        self.version += 1;
+        let topics = Arc::new(self.topics());
+        let mut out = Outbox::default();
+        self.shard.topics_changed(topics, self.now, &mut out);
+        self.take(out);
+    }
+
+    fn topics(&self) -> Topics {
+        Topics::new(self.version, self.topics.values().cloned())
+    }
+
+    pub(crate) fn request(&mut self, request: Request) -> Option<Reply> {
+        let caller = Caller {
+            client_id: "client".to_owned(),
+            client_host: "/127.0.0.1".to_owned(),
+        };
+        self.sequence += 1;
+        let token = Token(self.sequence);
+        let mut out = Outbox::default();
+        self.shard
+            .request(token, &caller, request, self.now, &mut out);
+        let at = out.replies.iter().position(|(to, _)| *to == token);
+        let reply = at.map(|at| out.replies.remove(at).1);
+        self.take(out);
+        reply
+    }
+
+    pub(crate) fn heartbeat(
+        &mut self,
+        version: i16,
+        request: ConsumerGroupHeartbeatRequest,
+    ) -> ConsumerGroupHeartbeatResponse {
+        match self.request(Request::ConsumerGroupHeartbeat { version, request }) {
+            Some(Reply::ConsumerGroupHeartbeat(response)) => response,
+            other => panic!("no heartbeat response: {other:?}"),
+        }
+    }
+
+    fn take(&mut self, out: Outbox) {
+        self.log.extend(out.records);
+        self.events.extend(out.events);
+        self.work.extend(out.work);
+        if self.works {
+            self.do_work();
+        }
+    }
+
+    /// Does the work that has been left undone.
+    pub(crate) fn do_work(&mut self) {
+        for work in std::mem::take(&mut self.work) {
+            let mut out = Outbox::default();
+            self.shard.done(work.run(), self.now, &mut out);
+            self.take(out);
+        }
+    }
+
+    /// Lets time pass. Whatever is due happens when it is due.
+    pub(crate) fn wait(&mut self, ms: Millis) {
+        let end = self.now + ms;
+        while let Some(at) = self.shard.next_alarm().filter(|&at| at <= end) {
+            self.now = self.now.max(at);
+            let mut out = Outbox::default();
+            self.shard.on_alarm(self.now, &mut out);
+            self.take(out);
+        }
+        self.now = end;
+    }
+
+    /// The shard as another coordinator would load it.
+    pub(crate) fn loaded(&self, log: &[Record]) -> Shard {
+        let topics = Arc::new(self.topics());
+        let mut shard = Shard::new(Arc::new(self.config.clone()), topics, [8; 32]);
+        for record in log {
+            let (key, value) = record.encode().expect("a record can be encoded");
+            shard
+                .load(key, value)
+                .expect("what was written can be read");
+        }
+        shard
+    }
+
+    /// Another coordinator takes over.
+    pub(crate) fn restart(&mut self) {
+        let mut shard = self.loaded(&self.log);
+        let mut out = Outbox::default();
+        shard.loaded(self.now, &mut out);
+        self.shard = shard;
+        self.work.clear();
+        self.take(out);
+    }
+
+    /// What must hold at any time: a shard that is loaded from the log is the one that wrote it, and
+    /// no partition has two owners.
+    pub(crate) fn check(&self) {
+        let live = snapshot(&self.shard);
+        assert_eq!(
+            live,
+            snapshot(&self.loaded(&self.log)),
+            "as loaded from the log"
+        );
+        assert_eq!(
+            live,
+            snapshot(&self.loaded(&compacted(&self.log))),
+            "as loaded when compacted"
+        );
+        for group in live.values() {
+            let mut owned = TopicPartitions::new();
+            for (profile, current) in group.members.values() {
+                for part in [current.assigned.all(), current.revoking.all()] {
+                    assert!(owned.is_disjoint(part), "owned twice: {part:?} {profile:?}");
+                    owned = owned.union(part);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn group(&self, group_id: &str) -> &crate::coordinator::consumer::ConsumerGroup {
+        self.shard
+            .consumer_group(group_id)
+            .expect("a consumer group")
+    }
+
+    pub(crate) fn state(&self, group_id: &str) -> &'static str {
+        self.group(group_id).state_name()
+    }
+
+    /// Lets all members heartbeat, interval by interval, until each has its target.
+    pub(crate) fn settle(&mut self, members: &mut [&mut Client]) {
+        for _ in 0..20 {
+            for member in members.iter_mut() {
+                member.beat(self);
+            }
+            self.check();
+            self.wait(1_000);
+            let is_stable = |member: &&mut Client| self.state(&member.group_id) == "Stable";
+            if members.iter().all(is_stable) {
+                // What they have been given last, they still have to learn.
+                for member in members.iter_mut() {
+                    member.beat(self);
+                }
+                return;
+            }
+        }
+        panic!("the members do not settle: {:#?}", snapshot(&self.shard));
+    }
+}
+
+/// All that outlives a shard.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Snapshot {
+    pub(crate) epochs: (i32, i64, i32, Millis, bool),
+    pub(crate) members: BTreeMap<Id, (Profile, Current)>,
+    pub(crate) targets: BTreeMap<Id, TopicPartitions>,
+    pub(crate) resolved: BTreeMap<Id, Resolved>,
+    pub(crate) owners: BTreeMap<(Uuid, i32), Id>,
+}
+
+pub(crate) fn snapshot(shard: &Shard) -> BTreeMap<Id, Snapshot> {
+    let groups = shard.groups.values();
+    groups
+        .filter_map(|group| {
+            let consumer = group.consumer()?;
+            let members = consumer.sorted_members();
+            let all = members.iter().flat_map(|member| {
+                let owned = member
+                    .current
+                    .assigned
+                    .all()
+                    .union(member.current.revoking.all());
+                owned.iter().collect::<Vec<_>>()
+            });
+            let owners = all.filter_map(|(topic_id, partition)| {
+                let owner = consumer.owner(topic_id, partition)?;
+                Some(((topic_id, partition), owner.clone()))
+            });
+            let snapshot = Snapshot {
+                epochs: (
+                    consumer.epoch,
+                    consumer.metadata_hash,
+                    consumer.assignment_epoch,
+                    consumer.assignment_timestamp,
+                    consumer.has_partition_metadata,
+                ),
+                owners: owners.collect(),
+                targets: consumer.all_targets(),
+                resolved: consumer
+                    .all_resolved()
+                    .map(|(a, b)| (a.clone(), b.clone()))
+                    .collect(),
+                members: members
+                    .into_iter()
+                    .map(|m| (m.id.clone(), (m.profile.clone(), m.current.clone())))
+                    .collect(),
+            };
+            Some((group.id.clone(), snapshot))
+        })
+        .collect()
+}
+
+/// The log after compaction: of each key the last record, without tombstones.
+pub(crate) fn compacted(log: &[Record]) -> Vec<Record> {
+    let mut last: BTreeMap<bytes::Bytes, (usize, bool)> = BTreeMap::new();
+    for (index, record) in log.iter().enumerate() {
+        let (key, value) = record.encode().expect("a record can be encoded");
+        last.insert(key, (index, value.is_some()));
+    }
+    let mut kept: Vec<usize> = last
+        .into_values()
+        .filter(|(_, has_value)| *has_value)
+        .map(|(index, _)| index)
+        .collect();
+    kept.sort_unstable();
+    kept.into_iter().map(|index| log[index].clone()).collect()
+}
+
+/// A member that does what a client does: it takes what it is assigned, gives up what it is not,
+/// and says so with its next heartbeat.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    pub(crate) group_id: String,
+    pub(crate) id: String,
+    pub(crate) instance_id: Option<String>,
+    pub(crate) epoch: i32,
+    pub(crate) topics: Option<Vec<String>>,
+    pub(crate) regex: Option<String>,
+    pub(crate) assignor: Option<String>,
+    pub(crate) rebalance_timeout_ms: i32,
+    pub(crate) owned: BTreeSet<(Uuid, i32)>,
+    /// What it has been assigned last.
+    pub(crate) assigned: BTreeSet<(Uuid, i32)>,
+    /// Whether it never gets to the end of a revocation.
+    pub(crate) keeps_all: bool,
+    /// Whether its next heartbeat says everything.
+    says_all: bool,
+    said_owned: Option<BTreeSet<(Uuid, i32)>>,
+}
+
+impl Client {
+    pub(crate) fn new(id: &str, topics: &[&str]) -> Client {
+        Client {
+            group_id: "group".to_owned(),
+            id: id.to_owned(),
+            instance_id: None,
+            epoch: 0,
+            topics: Some(topics.iter().map(|&topic| topic.to_owned()).collect()),
+            regex: None,
+            assignor: None,
+            rebalance_timeout_ms: 60_000,
+            owned: BTreeSet::new(),
+            assigned: BTreeSet::new(),
+            keeps_all: false,
+            says_all: true,
+            said_owned: None,
+        }
+    }
+
+    pub(crate) fn with_regex(id: &str, regex: &str) -> Client {
+        Client {
+            topics: None,
+            regex: Some(regex.to_owned()),
+            ..Client::new(id, &[])
+        }
+    }
+
+    pub(crate) fn instance(mut self, instance_id: &str) -> Client {
+        self.instance_id = Some(instance_id.to_owned());
+        self
+    }
+
+    /// Says everything with the next heartbeat.
+    pub(crate) fn say_all(&mut self) {
+        self.says_all = true;
+    }
+
+    pub(crate) fn subscribe(&mut self, topics: &[&str]) {
+        self.topics = Some(topics.iter().map(|&topic| topic.to_owned()).collect());
+        self.regex = self.regex.take().map(|_| String::new());
+        self.says_all = true;
+    }
+
+    /// The next heartbeat.
+    pub(crate) fn request(&mut self) -> ConsumerGroupHeartbeatRequest {
+        let says_all = self.says_all || self.epoch == 0;
+        let owned = match self.epoch {
+            0 => BTreeSet::new(),
+            _ => self.owned.clone(),
+        };
+        let says_owned = says_all || self.said_owned.as_ref() != Some(&owned);
+        self.said_owned = Some(owned.clone());
+        self.says_all = false;
+        ConsumerGroupHeartbeatRequest {
+            group_id: (&*self.group_id).into(),
+            member_id: (&*self.id).into(),
+            member_epoch: self.epoch,
+            instance_id: self.instance_id.as_deref().map(Into::into),
+            rack_id: None,
+            rebalance_timeout_ms: if says_all {
+                self.rebalance_timeout_ms
+            } else {
+                -1
+            },
+            subscribed_topic_names: self
+                .topics
+                .as_ref()
+                .filter(|_| says_all)
+                .map(|topics| topics.iter().map(|topic| (&**topic).into()).collect()),
+            subscribed_topic_regex: self.regex.as_deref().filter(|_| says_all).map(Into::into),
+            server_assignor: self
+                .assignor
+                .as_deref()
+                .filter(|_| says_all)
+                .map(Into::into),
+            topic_partitions: says_owned.then(|| by_topic(&owned)),
+        }
+    }
+
+    /// Takes an answer.
+    pub(crate) fn take(&mut self, response: &ConsumerGroupHeartbeatResponse) {
+        match response.error_code {
+            ErrorCode::NONE => {}
+            ErrorCode::FENCED_MEMBER_EPOCH | ErrorCode::UNKNOWN_MEMBER_ID => {
+                self.owned.clear();
+                self.assigned.clear();
+                self.epoch = 0;
+                self.says_all = true;
+                return;
+            }
+            other => panic!("member {}: {other}: {:?}", self.id, response.error_message),
+        }
+        self.id = response
+            .member_id
+            .as_deref()
+            .expect("a member id")
+            .to_owned();
+        self.epoch = response.member_epoch;
+        if let Some(assignment) = &response.assignment {
+            self.assigned = assignment
+                .topic_partitions
+                .iter()
+                .flat_map(|topic| topic.partitions.iter().map(|&p| (topic.topic_id, p)))
+                .collect();
+            if self.keeps_all {
+                self.owned.extend(self.assigned.iter().copied());
+            } else {
+                self.owned = self.assigned.clone();
+            }
+        }
+    }
+
+    /// Heartbeats once.
+    pub(crate) fn beat(&mut self, world: &mut World) -> ConsumerGroupHeartbeatResponse {
+        let request = self.request();
+        let response = world.heartbeat(1, request);
+        self.take(&response);
+        response
+    }
+
+    pub(crate) fn leave(&mut self, world: &mut World, epoch: i32) {
+        let request = ConsumerGroupHeartbeatRequest {
+            group_id: (&*self.group_id).into(),
+            member_id: (&*self.id).into(),
+            member_epoch: epoch,
+            instance_id: self.instance_id.as_deref().map(Into::into),
+            ..ConsumerGroupHeartbeatRequest::default()
+        };
+        let response = world.heartbeat(1, request);
+        assert_eq!(response.error_code, ErrorCode::NONE);
+        assert_eq!(response.member_epoch, epoch);
+        self.owned.clear();
+        self.assigned.clear();
+        self.epoch = 0;
+    }
+
+    /// What it owns of a topic.
+    pub(crate) fn of(&self, topic_id: Uuid) -> Vec<i32> {
+        self.owned
+            .iter()
+            .filter(|(id, _)| *id == topic_id)
+            .map(|&(_, p)| p)
+            .collect()
+    }
+}
+
+fn by_topic(owned: &BTreeSet<(Uuid, i32)>) -> Vec<TopicIdPartitions> {
+    let mut topics: BTreeMap<Uuid, Vec<i32>> = BTreeMap::new();
+    for &(topic_id, partition) in owned {
+        topics.entry(topic_id).or_default().push(partition);
+    }
+    topics
+        .into_iter()
+        .map(|(topic_id, partitions)| TopicIdPartitions {
+            topic_id,
+            partitions,
+        })
+        .collect()
+}
+
+/// That no two clients own a partition.
+pub(crate) fn assert_disjoint<'a>(clients: impl IntoIterator<Item = &'a Client>) {
+    let mut owners: BTreeMap<(Uuid, i32), &str> = BTreeMap::new();
+    for client in clients {
+        for &place in &client.owned {
+            if let Some(other) = owners.insert(place, &client.id) {
+                panic!("{place:?} is owned by {other} and {}", client.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! A classic group becomes a consumer group: a member of the consumer protocol joins it.
+//!
+//! The classic members stay, with the partitions that they own. What the group was doing is over:
+//! who waited for the end of a rebalance is told to rejoin.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kohort_wire::{ErrorCode, messages::*};
+
+use super::{
+    embedded,
+    member::{Current, MemberState, Names, Profile},
+    metadata_hash::metadata_hash,
+    owned::Owned,
+    records,
+    refusal::Refusal,
+};
+use crate::{
+    TopicPartitions,
+    coordinator::{
+        Id, Record, Shard, Topics,
+        classic::{ClassicGroup, ClassicMember, join_refused, sync_refused},
+        shard::Step,
+    },
+};
+
+/// A classic member as it enters the consumer group.
+struct Converted {
+    member_id: Id,
+    profile: Profile,
+    assigned: TopicPartitions,
+}
+
+impl Shard {
+    /// Makes a classic group that has members a consumer group; or refuses to, and changes nothing.
+    pub(super) fn upgrade(&mut self, group_id: &str, step: &mut Step<'_>) -> Result<(), Refusal> {
+        let Some(group) = self.groups.get(group_id) else {
+            return Ok(());
+        };
+        let Some(classic) = group.classic() else {
+            return Ok(());
+        };
+        let refuse = |why: &str| {
+            Err(Refusal::new(
+                ErrorCode::GROUP_ID_NOT_FOUND,
+                format!("The classic group {group_id} cannot become a consumer group: {why}."),
+            ))
+        };
+        if !self.config.consumer_migration_policy.upgrades() {
+            return refuse("group.consumer.migration.policy forbids it");
+        }
+        if !classic.is_consumer_type() {
+            return refuse("its members are no consumers");
+        }
+        if classic.members().len() > self.config.consumer_max_size {
+            return refuse("it has more members than group.consumer.max.size");
+        }
+        let members = match convert(classic, &self.topics) {
+            Ok(members) => members,
+            Err(why) => return refuse(why),
+        };
+        // No member of a consumer group is at epoch 0, and no member has seen generation 0 through.
+        let epoch = classic.generation.max(1);
+        let group_id = group.id.clone();
+
+        // Nothing is refused from here on.
+        self.send_members_to_rejoin(&group_id, step);
+        let key = GroupMetadataKey {
+            group: (&*group_id).into(),
+        };
+        self.emit(Record::GroupMetadata(key, None), step);
+        for member in &members {
+            self.emit(
+                records::member(&group_id, &member.member_id, &member.profile),
+                step,
+            );
+        }
+        let topics = self.topics.clone();
+        let group = self.consumer_group_or_new(&group_id);
+        let hash = metadata_hash(group.subscriptions().topics(), &topics);
+        self.emit(records::group(&group_id, epoch, hash), step);
+        for member in &members {
+            self.emit(
+                records::target(&group_id, &member.member_id, &member.assigned),
+                step,
+            );
+        }
+        self.emit(records::target_epoch(&group_id, epoch, 0), step);
+        for member in &members {
+            let current = Current {
+                epoch,
+                previous_epoch: epoch,
+                state: MemberState::Stable,
+                assigned: Owned::at(epoch, member.assigned.clone()),
+                revoking: Owned::default(),
+            };
+            self.emit(
+                records::current(&group_id, &member.member_id, &current),
+                step,
+            );
+        }
+        if let Some(mut consumer) = self.consumer_step(&group_id, step) {
+            for member in &members {
+                consumer.restart_session(&member.member_id);
+            }
+            consumer.event(format!(
+                "the classic group of {} members became a consumer group at epoch {epoch}",
+                members.len()
+            ));
+        }
+        Ok(())
+    }
+
+    fn send_members_to_rejoin(&mut self, group_id: &Id, step: &mut Step<'_>) {
+        if let Some(mut classic) = self.classic_step(group_id, step) {
+            for member_id in classic.group.member_ids() {
+                let error_code = ErrorCode::REBALANCE_IN_PROGRESS;
+                classic.answer_join(&member_id, join_refused(&member_id, error_code));
+                classic.answer_sync(&member_id, sync_refused(error_code));
+            }
+        }
+    }
+}
+
+fn convert(classic: &ClassicGroup, topics: &Topics) -> Result<Vec<Converted>, &'static str> {
+    let mut owned = TopicPartitions::new();
+    let mut converted = Vec::with_capacity(classic.members().len());
+    for member in classic.members() {
+        let (profile, assigned) = convert_member(classic, member, topics)?;
+        // The leader of a classic group may give a partition to two members. The first has it.
+        let assigned = assigned.difference(&owned);
+        owned = owned.union(&assigned);
+        converted.push(Converted {
+            member_id: member.id.clone(),
+            profile,
+            assigned,
+        });
+    }
+    Ok(converted)
+}
+
+fn convert_member(
+    classic: &ClassicGroup,
+    member: &ClassicMember,
+    topics: &Topics,
+) -> Result<(Profile, TopicPartitions), &'static str> {
+    const MALFORMED: &str = "what its members say of themselves cannot be read";
+    let chosen = classic.protocol.as_deref().and_then(|name| {
+        let mut protocols = member.protocols.iter();
+        protocols.find(|protocol| *protocol.name == *name)
+    });
+    // No protocol has been chosen before the first rebalance has ended.
+    let protocol = chosen
+        .or_else(|| member.protocols.first())
+        .ok_or(MALFORMED)?;
+    let subscription = embedded::read_subscription(&protocol.metadata).map_err(|_| MALFORMED)?;
+    let assignment = embedded::read_assignment(&member.assignment).map_err(|_| MALFORMED)?;
+    if assignment
+        .user_data
+        .as_ref()
+        .is_some_and(|data| !data.is_empty())
+    {
+        return Err("its assignor keeps data of its own, which would be lost");
+    }
+    let supported = member.protocols.iter().map(|protocol| ClassicProtocol {
+        name: (&*protocol.name).into(),
+        metadata: Bytes::clone(&protocol.metadata),
+    });
+    let profile = Profile {
+        instance_id: member.instance_id.clone(),
+        rack_id: embedded::rack(&subscription).map(|rack| Id::from(&**rack)),
+        client_id: member.client_id.clone(),
+        client_host: member.client_host.clone(),
+        topics: names(&subscription),
+        regex: None,
+        rebalance_timeout_ms: member.rebalance_timeout_ms,
+        server_assignor: None,
+        classic: Some(Box::new(ClassicMemberMetadata {
+            session_timeout_ms: member.session_timeout_ms,
+            supported_protocols: supported.collect(),
+        })),
+    };
+    let assigned = embedded::to_ids(&assignment.assigned_partitions, topics);
+    Ok((profile, records::from_topics(&assigned)))
+}
+
+fn names(subscription: &ConsumerProtocolSubscription) -> Names {
+    let names = subscription.topics.iter().map(|topic| Id::from(&**topic));
+    let mut names: Vec<Id> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    Arc::from(names)
+}
