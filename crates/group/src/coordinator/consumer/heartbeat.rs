@@ -172,6 +172,7 @@ impl ConsumerStep<'_, '_> {
             update_profile(profile, group, caller, &request);
         });
         self.restart_session(&member_id);
+        self.forget_classic_limits(&member_id);
         Ok(self.respond(&member_id, request, assigned_before))
     }
 

@@ -44,6 +44,14 @@ impl ConsumerStep<'_, '_> {
         }
     }
 
+    /// The limits that the member had while it spoke the classic protocol mean nothing any more.
+    pub(super) fn forget_classic_limits(&mut self, member_id: &Id) {
+        if let Some(member) = self.group.member_mut(member_id) {
+            member.rebalance.join = None;
+            member.rebalance.sync = None;
+        }
+    }
+
     /// Gives the member a time for one of the things that a rebalance asks of it.
     pub(super) fn limit(
         &mut self,

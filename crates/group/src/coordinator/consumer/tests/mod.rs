@@ -1,11 +1,14 @@
 //! Consumer groups in virtual time.
 
+mod classic;
 mod world;
 
 mod describing;
 mod heartbeats;
 mod joining;
 mod leaving;
+mod migrating;
+mod mixing;
 mod ownership;
 mod regexes;
 mod rejections;

@@ -32,6 +32,7 @@ pub(crate) struct World {
     pub(crate) config: Config,
     /// Whether work is done at once.
     pub(crate) works: bool,
+    replies: BTreeMap<Token, Reply>,
     topics: BTreeMap<String, Topic>,
     version: i64,
     sequence: u64,
@@ -54,6 +55,7 @@ impl World {
             work: Vec::new(),
             config,
             works: true,
+            replies: BTreeMap::new(),
             topics: BTreeMap::new(),
             version: 0,
             sequence: 0,
@@ -95,7 +97,8 @@ impl World {
         Topics::new(self.version, self.topics.values().cloned())
     }
 
-    pub(crate) fn request(&mut self, request: Request) -> Option<Reply> {
+    /// Sends a request. Its answer may take a while.
+    pub(crate) fn send(&mut self, request: Request) -> Token {
         let caller = Caller {
             client_id: "client".to_owned(),
             client_host: "/127.0.0.1".to_owned(),
@@ -105,10 +108,22 @@ impl World {
         let mut out = Outbox::default();
         self.shard
             .request(token, &caller, request, self.now, &mut out);
-        let at = out.replies.iter().position(|(to, _)| *to == token);
-        let reply = at.map(|at| out.replies.remove(at).1);
         self.take(out);
-        reply
+        token
+    }
+
+    /// The answer, if it has come.
+    pub(crate) fn reply(&mut self, token: Token) -> Option<Reply> {
+        self.replies.remove(&token)
+    }
+
+    pub(crate) fn put_back(&mut self, token: Token, reply: Reply) {
+        self.replies.insert(token, reply);
+    }
+
+    pub(crate) fn request(&mut self, request: Request) -> Option<Reply> {
+        let token = self.send(request);
+        self.reply(token)
     }
 
     pub(crate) fn heartbeat(
@@ -124,6 +139,7 @@ impl World {
 
     fn take(&mut self, out: Outbox) {
         self.log.extend(out.records);
+        self.replies.extend(out.replies);
         self.events.extend(out.events);
         self.work.extend(out.work);
         if self.works {

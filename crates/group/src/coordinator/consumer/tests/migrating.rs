@@ -1,0 +1,441 @@
+//! Groups that change from one protocol to the other.
+
+use bytes::Bytes;
+use kohort_wire::{ErrorCode, messages::*};
+
+use super::{
+    classic::{Classic, rebalance},
+    world::{Client, World},
+};
+use crate::coordinator::{MigrationPolicy, Reply, Request, classic::ClassicState};
+
+/// A classic group of two members that share four partitions.
+fn classic_group(world: &mut World) -> (Classic, Classic) {
+    world.topic("orders", 4);
+    let mut a = Classic::new(&["orders"]);
+    let mut b = Classic::new(&["orders"]);
+    rebalance(world, &mut [&mut a, &mut b], "orders", 4);
+    assert_eq!((a.owned.len(), b.owned.len()), (2, 2));
+    (a, b)
+}
+
+fn classic_state(world: &World) -> Option<ClassicState> {
+    let group = world.shard.groups.get("group")?;
+    Some(group.classic()?.state)
+}
+
+#[test]
+fn an_empty_classic_group_becomes_a_consumer_group_and_keeps_its_offsets() {
+    let mut world = World::new();
+    let (mut a, mut b) = classic_group(&mut world);
+    commit(&mut world, &a, 7);
+    a.leave(&mut world);
+    b.leave(&mut world);
+    let mut c = Client::new("c", &["orders"]);
+    c.beat(&mut world);
+    assert_eq!(c.owned.len(), 4);
+    assert_eq!(committed(&mut world), 7);
+    world.check();
+    world.restart();
+    assert_eq!(committed(&mut world), 7);
+    assert_eq!(world.group("group").len(), 1);
+}
+
+#[test]
+fn an_empty_consumer_group_becomes_a_classic_group() {
+    let mut world = World::new();
+    world.topic("orders", 4);
+    let mut c = Client::new("c", &["orders"]);
+    c.beat(&mut world);
+    c.leave(&mut world, -1);
+    let mut a = Classic::new(&["orders"]);
+    rebalance(&mut world, &mut [&mut a], "orders", 4);
+    assert_eq!(a.owned.len(), 4);
+    assert_eq!(classic_state(&world), Some(ClassicState::Stable));
+    world.check();
+}
+
+#[test]
+fn the_first_consumer_heartbeat_converts_a_classic_group_and_its_members_keep_what_they_own() {
+    let mut world = World::new();
+    let (mut a, mut b) = classic_group(&mut world);
+    let before = (a.owned.clone(), b.owned.clone());
+    let generation = a.generation;
+    let mut c = Client::new("c", &["orders"]);
+    c.beat(&mut world);
+    let group = world.group("group");
+    assert_eq!(group.len(), 3);
+    assert_eq!(group.epoch, generation + 1);
+    world.check();
+    assert_eq!((a.owned.clone(), b.owned.clone()), before);
+    for _ in 0..4 {
+        world.wait(1_000);
+        a.beat(&mut world);
+        b.beat(&mut world);
+        c.beat(&mut world);
+        world.check();
+    }
+    assert_eq!(world.state("group"), "Stable");
+    let total = a.owned.len() + b.owned.len() + c.owned.len();
+    assert_eq!(total, 4);
+    assert!(!c.owned.is_empty());
+    world.restart();
+    world.wait(1_000);
+    a.beat(&mut world);
+    b.beat(&mut world);
+    c.beat(&mut world);
+    assert_eq!(world.state("group"), "Stable");
+}
+
+#[test]
+fn members_that_wait_in_a_rebalance_are_told_to_rejoin() {
+    let mut world = World::new();
+    let (mut a, mut b) = classic_group(&mut world);
+    let mut late = Classic::new(&["orders"]);
+    let late_join = late.send_join(&mut world);
+    let a_join = a.send_join(&mut world);
+    let mut c = Client::new("c", &["orders"]);
+    c.beat(&mut world);
+    assert_eq!(
+        a.joined(&mut world, a_join).error_code,
+        ErrorCode::REBALANCE_IN_PROGRESS
+    );
+    let response = late.joined(&mut world, late_join);
+    assert_eq!(response.error_code, ErrorCode::REBALANCE_IN_PROGRESS);
+    world.check();
+    for _ in 0..5 {
+        world.wait(1_000);
+        a.beat(&mut world);
+        b.beat(&mut world);
+        late.generation = -1;
+        c.beat(&mut world);
+    }
+    assert!(late.join(&mut world).error_code == ErrorCode::NONE);
+    assert_eq!(late.sync(&mut world), ErrorCode::NONE);
+    world.check();
+}
+
+/// KAFKA-17733
+#[test]
+fn c8_upgrade_works_when_a_members_assignment_is_empty() {
+    let mut world = World::new();
+    world.topic("orders", 1);
+    let mut a = Classic::new(&["orders"]);
+    let mut b = Classic::new(&["orders"]);
+    rebalance(&mut world, &mut [&mut a, &mut b], "orders", 1);
+    let mut c = Client::new("c", &["orders"]);
+    assert_eq!(c.beat(&mut world).error_code, ErrorCode::NONE);
+    assert_eq!(world.group("group").len(), 3);
+    world.check();
+}
+
+#[test]
+fn c8_upgrade_works_before_the_first_rebalance_has_ended() {
+    let mut world = World::new();
+    world.topic("orders", 1);
+    let mut a = Classic::new(&["orders"]);
+    let token = a.send_join(&mut world);
+    let mut c = Client::new("c", &["orders"]);
+    assert_eq!(c.beat(&mut world).error_code, ErrorCode::NONE);
+    let response = a.joined(&mut world, token);
+    assert_eq!(response.error_code, ErrorCode::REBALANCE_IN_PROGRESS);
+    assert_eq!(world.group("group").len(), 2);
+    world.check();
+    world.wait(1_000);
+    assert_eq!(a.join(&mut world).error_code, ErrorCode::NONE);
+    assert_eq!(a.sync(&mut world), ErrorCode::NONE);
+    world.check();
+}
+
+/// KAFKA-17228
+#[test]
+fn c5_a_static_member_that_changes_the_protocol_takes_over_its_own_instance_at_once() {
+    let mut world = World::new();
+    world.topic("orders", 4);
+    let mut a = Classic::new(&["orders"]).instance("i1");
+    let mut b = Classic::new(&["orders"]).instance("i2");
+    rebalance(&mut world, &mut [&mut a, &mut b], "orders", 4);
+    let mut c = Client::new("c", &["orders"]).instance("i1");
+    assert_eq!(c.beat(&mut world).error_code, ErrorCode::NONE);
+    assert_eq!(c.owned.len(), 2, "what it owned before");
+    assert_eq!(world.group("group").len(), 2);
+    assert_eq!(a.heartbeat(&mut world), ErrorCode::FENCED_INSTANCE_ID);
+    assert_eq!(b.heartbeat(&mut world), ErrorCode::NONE);
+    world.check();
+}
+
+#[test]
+fn what_cannot_be_upgraded_is_refused_and_goes_on() {
+    let refused = |world: &mut World, why: &str| {
+        let written = world.log.len();
+        let response = world.heartbeat(1, Client::new("c", &["orders"]).request());
+        assert_eq!(response.error_code, ErrorCode::GROUP_ID_NOT_FOUND, "{why}");
+        let message = response.error_message.expect("a message");
+        assert!(message.contains(why), "{message}");
+        assert_eq!(world.log.len(), written);
+    };
+    for policy in [MigrationPolicy::Disabled, MigrationPolicy::Downgrade] {
+        let mut world = World::with(|config| config.consumer_migration_policy = policy);
+        let (mut a, _) = classic_group(&mut world);
+        refused(&mut world, "group.consumer.migration.policy");
+        assert_eq!(a.heartbeat(&mut world), ErrorCode::NONE);
+    }
+
+    let mut world = World::new();
+    world.topic("orders", 4);
+    let mut a = Classic::new(&["orders"]);
+    a.user_data = Some(Bytes::from_static(b"mine"));
+    rebalance(&mut world, &mut [&mut a], "orders", 4);
+    refused(&mut world, "data of its own");
+
+    let mut world = World::with(|config| config.consumer_max_size = 1);
+    classic_group(&mut world);
+    let response = world.heartbeat(1, Client::new("c", &["orders"]).request());
+    assert_eq!(response.error_code, ErrorCode::GROUP_MAX_SIZE_REACHED);
+}
+
+/// KAFKA-20570
+#[test]
+fn c22_malformed_metadata_gets_an_error_and_disturbs_nobody() {
+    let mut world = World::new();
+    world.topic("orders", 4);
+    let mut other = Client::new("other", &["orders"]);
+    other.group_id = "other".to_owned();
+    other.beat(&mut world);
+    for metadata in [
+        &b""[..],
+        b"\0",
+        b"\0\x03\xff\xff\xff\xff",
+        b"\0\0\x7f\xff\xff\xff",
+    ] {
+        let mut request = Classic::new(&["orders"]).join_request();
+        request.protocols[0].metadata = Bytes::from_static(metadata);
+        request.group_id = "other".into();
+        request.group_instance_id = Some("i".into());
+        let written = world.log.len();
+        let reply = world.request(Request::JoinGroup {
+            version: 9,
+            request: request.clone(),
+        });
+        let Some(Reply::JoinGroup(response)) = reply else {
+            panic!("no answer");
+        };
+        assert_eq!(response.error_code, ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
+        assert_eq!(world.log.len(), written);
+
+        // A classic group does not read it; the upgrade finds out.
+        request.group_id = "malformed".into();
+        world.send(Request::JoinGroup {
+            version: 9,
+            request,
+        });
+        let mut client = Client::new("c", &["orders"]);
+        client.group_id = "malformed".to_owned();
+        let response = world.heartbeat(1, client.request());
+        assert_eq!(response.error_code, ErrorCode::GROUP_ID_NOT_FOUND);
+    }
+    assert_eq!(other.beat(&mut world).error_code, ErrorCode::NONE);
+    world.check();
+}
+
+/// A consumer group of one member of the consumer protocol and two of the classic one.
+fn mixed_group(world: &mut World) -> (Classic, Classic, Client) {
+    let (mut a, mut b) = classic_group(world);
+    let mut c = Client::new("c", &["orders"]);
+    c.beat(world);
+    for _ in 0..5 {
+        world.wait(1_000);
+        a.beat(world);
+        b.beat(world);
+        c.beat(world);
+    }
+    assert_eq!(world.state("group"), "Stable");
+    (a, b, c)
+}
+
+fn assert_downgraded(world: &mut World, a: &mut Classic, b: &mut Classic) {
+    assert_eq!(classic_state(world), Some(ClassicState::PreparingRebalance));
+    world.check();
+    assert_eq!(a.heartbeat(world), ErrorCode::REBALANCE_IN_PROGRESS);
+    rebalance(world, &mut [a, b], "orders", 4);
+    assert_eq!((a.owned.len(), b.owned.len()), (2, 2));
+    assert_eq!(classic_state(world), Some(ClassicState::Stable));
+    world.check();
+    world.restart();
+    assert_eq!(a.heartbeat(world), ErrorCode::NONE);
+}
+
+#[test]
+fn the_group_becomes_classic_when_its_last_consumer_leaves() {
+    let mut world = World::new();
+    let (mut a, mut b, mut c) = mixed_group(&mut world);
+    let generation = a.generation;
+    c.leave(&mut world, -1);
+    assert_downgraded(&mut world, &mut a, &mut b);
+    assert!(a.generation > generation);
+}
+
+#[test]
+fn the_group_becomes_classic_when_its_last_consumer_is_fenced() {
+    let mut world = World::new();
+    let (mut a, mut b, _) = mixed_group(&mut world);
+    for _ in 0..5 {
+        world.wait(9_000);
+        a.heartbeat(&mut world);
+        b.heartbeat(&mut world);
+    }
+    assert_downgraded(&mut world, &mut a, &mut b);
+}
+
+/// KAFKA-18150
+#[test]
+fn c10_a_classic_leave_that_removes_the_last_consumer_converts_the_group() {
+    let mut world = World::new();
+    let (mut a, mut b, c) = mixed_group(&mut world);
+    let request = LeaveGroupRequest {
+        group_id: "group".into(),
+        members: vec![
+            MemberIdentity {
+                member_id: (&*c.id).into(),
+                ..MemberIdentity::default()
+            },
+            MemberIdentity {
+                member_id: "nobody".into(),
+                ..MemberIdentity::default()
+            },
+        ],
+        ..LeaveGroupRequest::default()
+    };
+    let reply = world.request(Request::LeaveGroup {
+        version: 5,
+        request,
+    });
+    let Some(Reply::LeaveGroup(response)) = reply else {
+        panic!("no answer");
+    };
+    let codes: Vec<ErrorCode> = response.members.iter().map(|m| m.error_code).collect();
+    assert_eq!(codes, [ErrorCode::NONE, ErrorCode::UNKNOWN_MEMBER_ID]);
+    assert_downgraded(&mut world, &mut a, &mut b);
+}
+
+/// KAFKA-16861
+#[test]
+fn c4_no_downgrade_to_a_group_that_would_be_too_large() {
+    let mut world = World::with(|config| config.group_max_size = 2);
+    let (a, b, mut c) = mixed_group(&mut world);
+    let mut d = Client::new("d", &["orders"]);
+    d.beat(&mut world);
+    d.leave(&mut world, -1);
+    drop((a, b));
+    world.config.group_max_size = 1;
+    let config = std::sync::Arc::new(world.config.clone());
+    world.shard.config_changed(config);
+    c.leave(&mut world, -1);
+    assert_eq!(world.group("group").len(), 2, "a consumer group still");
+    world.check();
+}
+
+#[test]
+fn no_downgrade_where_the_settings_forbid_it() {
+    let mut world =
+        World::with(|config| config.consumer_migration_policy = MigrationPolicy::Upgrade);
+    let (mut a, mut b, mut c) = mixed_group(&mut world);
+    c.leave(&mut world, -1);
+    for _ in 0..3 {
+        world.wait(1_000);
+        a.beat(&mut world);
+        b.beat(&mut world);
+    }
+    assert_eq!(world.state("group"), "Stable");
+    assert_eq!((a.owned.len(), b.owned.len()), (2, 2));
+    world.check();
+}
+
+/// KAFKA-17317
+#[test]
+fn c7_the_last_consumer_replaced_through_its_static_id_by_a_classic_member_converts_the_group() {
+    let mut world = World::new();
+    world.topic("orders", 4);
+    let mut c = Client::new("c", &["orders"]).instance("i");
+    c.beat(&mut world);
+    let epoch = c.epoch;
+    let mut a = Classic::new(&["orders"]).instance("i");
+    let response = a.join(&mut world);
+    assert_eq!(response.error_code, ErrorCode::NONE);
+    assert_eq!(response.generation_id, epoch);
+    assert_eq!(
+        classic_state(&world),
+        Some(ClassicState::Stable),
+        "nothing moves"
+    );
+    assert_eq!(a.sync(&mut world), ErrorCode::NONE);
+    assert_eq!(a.owned.len(), 4);
+    assert_eq!(a.heartbeat(&mut world), ErrorCode::NONE);
+    world.check();
+    world.restart();
+    assert_eq!(a.heartbeat(&mut world), ErrorCode::NONE);
+}
+
+/// KAFKA-19546
+#[test]
+fn c16_a_subscription_changed_in_the_request_that_triggers_a_downgrade_is_not_lost() {
+    let mut world = World::new();
+    world.topic("orders", 4);
+    world.topic("payments", 2);
+    let mut c = Client::new("c", &["orders"]).instance("i");
+    c.beat(&mut world);
+    let mut a = Classic::new(&["payments"]).instance("i");
+    let token = a.send_join(&mut world);
+    let response = a.joined(&mut world, token);
+    assert_eq!(response.error_code, ErrorCode::NONE);
+    let group = world.shard.groups.get("group").expect("a group");
+    let classic = group.classic().expect("a classic group");
+    assert!(classic.subscribes_to("payments"));
+    assert!(!classic.subscribes_to("orders"));
+    world.check();
+}
+
+fn commit(world: &mut World, member: &Classic, offset: i64) {
+    let request = OffsetCommitRequest {
+        group_id: "group".into(),
+        generation_id_or_member_epoch: member.generation,
+        member_id: (&*member.id).into(),
+        topics: vec![OffsetCommitRequestTopic {
+            name: "orders".into(),
+            partitions: vec![OffsetCommitRequestPartition {
+                committed_offset: offset,
+                ..OffsetCommitRequestPartition::default()
+            }],
+            ..OffsetCommitRequestTopic::default()
+        }],
+        ..OffsetCommitRequest::default()
+    };
+    let reply = world.request(Request::OffsetCommit {
+        version: 9,
+        request,
+    });
+    let Some(Reply::OffsetCommit(response)) = reply else {
+        panic!("no answer");
+    };
+    assert_eq!(response.topics[0].partitions[0].error_code, ErrorCode::NONE);
+}
+
+fn committed(world: &mut World) -> i64 {
+    let request = OffsetFetchRequestGroup {
+        group_id: "group".into(),
+        member_epoch: -1,
+        topics: Some(vec![OffsetFetchRequestTopics {
+            name: "orders".into(),
+            partition_indexes: vec![0],
+            ..OffsetFetchRequestTopics::default()
+        }]),
+        ..OffsetFetchRequestGroup::default()
+    };
+    match world.request(Request::OffsetFetch {
+        request,
+        require_stable: false,
+    }) {
+        Some(Reply::OffsetFetch(group)) => group.topics[0].partitions[0].committed_offset,
+        other => panic!("{other:?}"),
+    }
+}
