@@ -12,6 +12,8 @@ pub(crate) struct Group {
 
 /// The members of a group and what they have agreed on.
 #[derive(Debug)]
+// A group is kept once, in a map: what a box would save is not worth a look-up of every classic one.
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum Members {
     /// The classic protocol. Also the home of a group that only has offsets.
     Classic(ClassicGroup),
