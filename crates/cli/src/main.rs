@@ -1,15 +1,23 @@
 //! The program `kohort`: reads the command line and hands over to a command, one file each.
 
+mod client;
 mod failure;
+mod groups;
+mod offsets;
+mod output;
+mod produce;
 mod serve;
+mod topics;
 
-use std::process::ExitCode;
+use std::{future::Future, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-/// Consumer groups for Kafka: a broker, and tools for groups.
+use failure::Failure;
+
+/// Consumer groups for Kafka: a broker that any client can join, and tools for any cluster.
 #[derive(Debug, Parser)]
-#[command(name = "kohort", version, about)]
+#[command(name = "kohort", version, about, arg_required_else_help = true, max_term_width = 100)]
 struct Program {
     #[command(subcommand)]
     command: Command,
@@ -18,17 +26,63 @@ struct Program {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Serve),
+    /// Create, list, describe and delete topics.
+    #[command(subcommand)]
+    Topics(topics::Topics),
+    /// Write lines from standard input, or from files, to a topic.
+    Produce(produce::Produce),
+    /// List, describe and delete groups.
+    #[command(subcommand)]
+    Groups(groups::Groups),
+    /// Print the completions for a shell, to be put where it looks for them.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
 }
 
 fn main() -> ExitCode {
     let done = match Program::parse().command {
         Command::Serve(serve) => serve.run(),
+        Command::Topics(topics) => block_on(topics.run()),
+        Command::Produce(produce) => block_on(produce.run()),
+        Command::Groups(groups) => block_on(groups.run()),
+        Command::Completions { shell } => {
+            let mut program = Program::command();
+            clap_complete::generate(shell, &mut program, "kohort", &mut std::io::stdout());
+            Ok(())
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has seen enough.
+        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("kohort: {failure}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Runs a command that talks to a cluster.
+fn block_on(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start threads: {error}")))?;
+    let done = runtime.block_on(command);
+    // A read of standard input that nobody waits for any more must not keep the program.
+    runtime.shutdown_background();
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Program::command().debug_assert();
     }
 }

@@ -1,0 +1,315 @@
+//! `kohort groups`.
+
+use std::collections::BTreeMap;
+
+use clap::{Args, Subcommand};
+use kohort::{
+    Admin, ByteString, ErrorCode, OffsetSpec, TopicPartition,
+    admin::{GroupDescription, GroupFilter, MemberDescription, MemberProtocol},
+};
+use serde_json::Value;
+
+use crate::{
+    client::Connect,
+    failure::{Failure, Failures},
+    output::{Output, Table},
+    topics::offsets,
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Groups {
+    /// List the groups.
+    List(List),
+    /// Show how far groups are, who their members are, or what they are doing.
+    Describe(Describe),
+    /// Delete groups that have no members, with their committed offsets.
+    Delete(Delete),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    connect: Connect,
+    #[command(flatten)]
+    output: Output,
+    /// Only groups in these states, such as stable or empty.
+    #[arg(long, value_delimiter = ',', value_name = "STATE")]
+    state: Vec<String>,
+    /// Only groups of these protocols: classic or consumer.
+    #[arg(long = "type", value_delimiter = ',', value_name = "TYPE")]
+    kind: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Describe {
+    #[command(flatten)]
+    connect: Connect,
+    #[command(flatten)]
+    output: Output,
+    /// Their ids.
+    #[arg(required_unless_present = "all")]
+    groups: Vec<String>,
+    /// All groups.
+    #[arg(long, conflicts_with = "groups")]
+    all: bool,
+    /// Where each partition is: committed, end of the log, lag, owner. This is the default.
+    #[arg(long, conflicts_with_all = ["members", "state"])]
+    offsets: bool,
+    /// Who the members are, and what they have.
+    #[arg(long, conflicts_with = "state")]
+    members: bool,
+    /// What the groups are doing.
+    #[arg(long)]
+    state: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    #[command(flatten)]
+    connect: Connect,
+    /// Their ids.
+    #[arg(required = true)]
+    groups: Vec<String>,
+}
+
+impl Groups {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        match self {
+            Groups::List(list) => list.run().await,
+            Groups::Describe(describe) => describe.run().await,
+            Groups::Delete(delete) => delete.run().await,
+        }
+    }
+}
+
+impl List {
+    async fn run(self) -> Result<(), Failure> {
+        let admin = self.connect.admin().await?;
+        let filter = GroupFilter {
+            states: self
+                .state
+                .iter()
+                .map(|state| state.as_str().into())
+                .collect(),
+            types: self.kind.iter().map(|kind| kind.as_str().into()).collect(),
+        };
+        let mut groups = admin.list_groups(&filter).await?;
+        groups.sort_by(|a, b| a.group_id.cmp(&b.group_id));
+        let mut table = Table::new(&["GROUP", "TYPE", "PROTOCOL", "STATE"]);
+        for group in groups {
+            table.row(vec![
+                group.group_id.to_string().into(),
+                group.group_type.to_string().into(),
+                Some(group.protocol_type.to_string())
+                    .filter(|name| !name.is_empty())
+                    .into(),
+                group.state.to_string().into(),
+            ]);
+        }
+        Ok(self.output.print(&table)?)
+    }
+}
+
+impl Describe {
+    async fn run(self) -> Result<(), Failure> {
+        let admin = self.connect.admin().await?;
+        let ids: Vec<ByteString> = match self.all {
+            true => {
+                let groups = admin.list_groups(&GroupFilter::default()).await?;
+                groups.into_iter().map(|group| group.group_id).collect()
+            }
+            false => self.groups.iter().map(|id| id.as_str().into()).collect(),
+        };
+        let mut failures = Failures::default();
+        let mut described = Vec::new();
+        for (_, result) in admin.describe_groups(&ids).await {
+            described.extend(failures.take(result));
+        }
+        let table = if self.members {
+            members(&described)
+        } else if self.state {
+            states(&described)
+        } else {
+            let mut table = Table::new(&OFFSETS);
+            for group in &described {
+                let rows = group_offsets(&admin, group).await;
+                for row in failures.take(rows).unwrap_or_default() {
+                    table.row(row);
+                }
+            }
+            table
+        };
+        self.output.print(&table)?;
+        if !self.members && !self.state {
+            for group in &described {
+                say_if_inactive(self.output, group, &table);
+            }
+        }
+        failures.finish()
+    }
+}
+
+fn say_if_inactive(output: Output, group: &GroupDescription, table: &Table) {
+    if group.members.is_empty() {
+        output.say(format_args!("group {} has no members", group.group_id));
+    } else if table.is_empty() {
+        output.say(format_args!(
+            "group {} has committed nothing",
+            group.group_id
+        ));
+    }
+}
+
+const OFFSETS: [&str; 9] = [
+    "GROUP",
+    "TOPIC",
+    "PARTITION",
+    "CURRENT-OFFSET",
+    "LOG-END-OFFSET",
+    "LAG",
+    "CONSUMER-ID",
+    "HOST",
+    "CLIENT-ID",
+];
+
+/// A row for each partition that the group has committed or that a member owns.
+async fn group_offsets(
+    admin: &Admin,
+    group: &GroupDescription,
+) -> Result<Vec<Vec<Value>>, kohort::Error> {
+    let mut partitions: BTreeMap<TopicPartition, (Option<i64>, Option<&MemberDescription>)> =
+        BTreeMap::new();
+    for (partition, committed) in admin.list_group_offsets(&group.group_id, None).await? {
+        let offset = committed?.map(|committed| committed.offset);
+        partitions.entry(partition).or_default().0 = offset;
+    }
+    for member in &group.members {
+        for partition in &member.assignment {
+            partitions.entry(partition.clone()).or_default().1 = Some(member);
+        }
+    }
+    let names: Vec<_> = partitions.keys().cloned().collect();
+    let ends = offsets(admin, &names, OffsetSpec::Latest).await;
+    let rows = partitions
+        .into_iter()
+        .zip(ends)
+        .map(|((partition, (committed, owner)), end)| {
+            let lag = committed
+                .zip(end)
+                .map(|(committed, end)| (end - committed).max(0));
+            vec![
+                group.group_id.to_string().into(),
+                partition.topic.to_string().into(),
+                partition.partition.into(),
+                committed.into(),
+                end.into(),
+                lag.into(),
+                owner.map(|member| member.member_id.to_string()).into(),
+                owner.map(|member| member.client_host.to_string()).into(),
+                owner.map(|member| member.client_id.to_string()).into(),
+            ]
+        });
+    Ok(rows.collect())
+}
+
+fn members(groups: &[GroupDescription]) -> Table {
+    let mut table = Table::new(&[
+        "GROUP",
+        "CONSUMER-ID",
+        "INSTANCE-ID",
+        "HOST",
+        "CLIENT-ID",
+        "PROTOCOL",
+        "EPOCH",
+        "PARTITIONS",
+        "ASSIGNMENT",
+        "TARGET",
+    ]);
+    for group in groups {
+        for member in &group.members {
+            let protocol = match member.protocol {
+                MemberProtocol::Classic => "classic",
+                MemberProtocol::Consumer => "consumer",
+            };
+            table.row(vec![
+                group.group_id.to_string().into(),
+                member.member_id.to_string().into(),
+                member.instance_id.as_ref().map(ToString::to_string).into(),
+                member.client_host.to_string().into(),
+                member.client_id.to_string().into(),
+                protocol.into(),
+                member.epoch.into(),
+                member.assignment.len().into(),
+                by_topic(&member.assignment).into(),
+                member.target_assignment.as_deref().map(by_topic).into(),
+            ]);
+        }
+    }
+    table
+}
+
+/// `orders(0,1,2) payments(0)`, as Kafka's tool writes it.
+fn by_topic(partitions: &[TopicPartition]) -> String {
+    let mut topics: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
+    for partition in partitions {
+        topics
+            .entry(&partition.topic)
+            .or_default()
+            .push(partition.partition);
+    }
+    let mut texts = Vec::new();
+    for (topic, mut numbers) in topics {
+        numbers.sort_unstable();
+        let numbers: Vec<_> = numbers.iter().map(i32::to_string).collect();
+        texts.push(format!("{topic}({})", numbers.join(",")));
+    }
+    texts.join(" ")
+}
+
+fn states(groups: &[GroupDescription]) -> Table {
+    let mut table = Table::new(&[
+        "GROUP",
+        "COORDINATOR",
+        "TYPE",
+        "ASSIGNOR",
+        "STATE",
+        "GROUP-EPOCH",
+        "TARGET-EPOCH",
+        "MEMBERS",
+    ]);
+    for group in groups {
+        table.row(vec![
+            group.group_id.to_string().into(),
+            group.coordinator.into(),
+            group.group_type.to_string().into(),
+            Some(group.assignor.to_string())
+                .filter(|name| !name.is_empty())
+                .into(),
+            group.state.to_string().into(),
+            group.group_epoch.into(),
+            group.assignment_epoch.into(),
+            group.members.len().into(),
+        ]);
+    }
+    table
+}
+
+impl Delete {
+    async fn run(self) -> Result<(), Failure> {
+        let admin = self.connect.admin().await?;
+        let ids: Vec<ByteString> = self.groups.iter().map(|id| id.as_str().into()).collect();
+        let mut failures = Failures::default();
+        for (id, result) in admin.delete_groups(&ids).await {
+            let result = result.map_err(|error| match error.code() {
+                Some(ErrorCode::NON_EMPTY_GROUP) => {
+                    format!("group {id} has members: stop them first")
+                }
+                _ => error.to_string(),
+            });
+            if failures.take(result).is_some() {
+                println!("deleted {id}");
+            }
+        }
+        failures.finish()
+    }
+}

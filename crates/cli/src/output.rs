@@ -1,0 +1,150 @@
+//! Tables for people, JSON for programs.
+
+use std::io::{self, Write};
+
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Output {
+    /// How to print.
+    #[arg(short = 'o', long = "output", value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Columns.
+    Table,
+    /// One JSON array.
+    Json,
+}
+
+/// Rows of a table under their headings. A cell is a text or number, or null where there is
+/// nothing to say.
+#[derive(Debug)]
+pub(crate) struct Table {
+    headings: &'static [&'static str],
+    rows: Vec<Vec<Value>>,
+}
+
+impl Table {
+    /// An empty table. Headings are in capitals; in JSON they are names in small letters.
+    pub(crate) fn new(headings: &'static [&'static str]) -> Table {
+        Table {
+            headings,
+            rows: Vec::new(),
+        }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<Value>) {
+        debug_assert_eq!(cells.len(), self.headings.len());
+        self.rows.push(cells);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn to_json(&self) -> Value {
+        let object = |row: &Vec<Value>| {
+            let names = self
+                .headings
+                .iter()
+                .map(|h| h.to_lowercase().replace('-', "_"));
+            Value::Object(names.zip(row.iter().cloned()).collect())
+        };
+        self.rows.iter().map(object).collect()
+    }
+
+    fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let cells: Vec<Vec<String>> = self
+            .rows
+            .iter()
+            .map(|row| row.iter().map(text).collect())
+            .collect();
+        let widths: Vec<usize> = self
+            .headings
+            .iter()
+            .enumerate()
+            .map(|(column, heading)| {
+                let cells = cells.iter().map(|row| row[column].chars().count());
+                cells.max().unwrap_or_default().max(heading.len())
+            })
+            .collect();
+        let headings = self
+            .headings
+            .iter()
+            .map(|heading| (*heading).to_owned())
+            .collect();
+        for row in std::iter::once(&headings).chain(&cells) {
+            let mut line = String::new();
+            for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                let is_number = self.rows.iter().any(|row| row[index].is_number());
+                match is_number {
+                    true => line.push_str(&format!("{cell:>width$}  ")),
+                    false => line.push_str(&format!("{cell:<width$}  ")),
+                }
+            }
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+impl Output {
+    /// Prints a table, as people or as programs like it.
+    pub(crate) fn print(self, table: &Table) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        match self.format {
+            Format::Table => table.write(&mut out),
+            Format::Json => writeln!(out, "{:#}", table.to_json()),
+        }?;
+        out.flush()
+    }
+
+    /// Says something to people; programs need no words.
+    pub(crate) fn say(self, text: impl std::fmt::Display) {
+        if self.format == Format::Table {
+            println!("{text}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(&["TOPIC", "LAG", "CLIENT-ID"]);
+        table.row(vec!["earthquakes".into(), 7.into(), Value::Null]);
+        table.row(vec!["a".into(), 12345.into(), "me".into()]);
+        table
+    }
+
+    #[test]
+    fn columns_are_aligned_numbers_to_the_right() {
+        let mut out = Vec::new();
+        table().write(&mut out).expect("written to memory");
+        let expected = "TOPIC          LAG  CLIENT-ID\n\
+                        earthquakes      7  -\n\
+                        a            12345  me\n";
+        assert_eq!(String::from_utf8_lossy(&out), expected);
+    }
+
+    #[test]
+    fn json_has_the_headings_as_names() {
+        let json = table().to_json();
+        assert_eq!(json[0]["client_id"], Value::Null);
+        assert_eq!(json[1]["lag"], 12345);
+    }
+}

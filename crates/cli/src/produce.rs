@@ -1,0 +1,215 @@
+//! `kohort produce`.
+
+use std::{collections::VecDeque, path::PathBuf};
+
+use clap::Args;
+use kohort::{
+    Producer, ProducerConfig, ProducerRecord,
+    producer::{Compression, Delivery},
+};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader};
+
+use crate::{client::Connect, failure::Failure};
+
+/// How many records may be under way before the oldest is waited for.
+const UNDER_WAY_MAX: usize = 10_000;
+
+#[derive(Debug, Args)]
+pub(crate) struct Produce {
+    #[command(flatten)]
+    connect: Connect,
+    /// The topic.
+    #[arg(short, long)]
+    topic: String,
+    /// The partition; without it the key decides, and without a key chance.
+    #[arg(short, long)]
+    partition: Option<i32>,
+    /// The compression: none, gzip, snappy, lz4 or zstd.
+    #[arg(short = 'z', long, default_value = "none", value_parser = compression)]
+    compression: Compression,
+    /// What stands between key and value; \t is a tab. Without it lines are values.
+    #[arg(short = 'K', long, value_name = "SEPARATOR", value_parser = crate::produce::unescape)]
+    key_separator: Option<String>,
+    /// The key of all records.
+    #[arg(short, long, conflicts_with = "key_separator")]
+    key: Option<String>,
+    /// A header of all records. May be given several times, also under one name.
+    #[arg(short = 'H', long = "header", value_name = "NAME=VALUE")]
+    headers: Vec<String>,
+    /// Empty keys and values are null, which deletes a key of a compacted topic.
+    #[arg(short = 'Z', long)]
+    null: bool,
+    /// Say how many records were written.
+    #[arg(short, long)]
+    verbose: bool,
+    /// Files to read instead of standard input.
+    files: Vec<PathBuf>,
+}
+
+fn compression(name: &str) -> Result<Compression, String> {
+    Compression::from_name(name).ok_or_else(|| "write none, gzip, snappy, lz4 or zstd".to_owned())
+}
+
+/// A text with `\t`, `\n`, `\r`, `\0`, `\\` and `\xHH` replaced.
+pub(crate) fn unescape(text: &str) -> Result<String, String> {
+    let mut out = String::new();
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            out.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some('t') => out.push('\t'),
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('0') => out.push('\0'),
+            Some('\\') => out.push('\\'),
+            Some('x') => {
+                let digits: String = characters.by_ref().take(2).collect();
+                let byte = u8::from_str_radix(&digits, 16).ok().filter(u8::is_ascii);
+                out.push(
+                    byte.ok_or("\\x wants two hexadecimal digits up to 7f")?
+                        .into(),
+                );
+            }
+            _ => return Err("a backslash wants t, n, r, 0, x or another one behind it".to_owned()),
+        }
+    }
+    Ok(out)
+}
+
+impl Produce {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let config = ProducerConfig {
+            client: self.connect.config()?,
+            compression: self.compression,
+            ..ProducerConfig::default()
+        };
+        let producer = Producer::connect(config).await?;
+        let mut sent = Sent::default();
+        match self.files.is_empty() {
+            true => {
+                let input = BufReader::new(tokio::io::stdin());
+                self.send_lines(&producer, input, &mut sent).await?;
+            }
+            false => {
+                for path in &self.files {
+                    let file = tokio::fs::File::open(path).await.map_err(|error| {
+                        Failure::new(format!("{} cannot be read: {error}", path.display()))
+                    })?;
+                    self.send_lines(&producer, BufReader::new(file), &mut sent)
+                        .await?;
+                }
+            }
+        }
+        let count = sent.finish(&producer).await?;
+        if self.verbose {
+            eprintln!("{count} records written to {}", self.topic);
+        }
+        Ok(())
+    }
+
+    async fn send_lines(
+        &self,
+        producer: &Producer,
+        mut input: impl AsyncBufRead + Unpin,
+        sent: &mut Sent,
+    ) -> Result<(), Failure> {
+        let headers = self.headers()?;
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if input.read_until(b'\n', &mut line).await? == 0 {
+                return Ok(());
+            }
+            if line.last() == Some(&b'\n') {
+                line.pop();
+            }
+            let (key, value) = self.split(&line);
+            let mut record = ProducerRecord::new(&self.topic).headers(&headers);
+            if let Some(key) = &key {
+                record = record.key(key);
+            }
+            if let Some(value) = &value {
+                record = record.value(value);
+            }
+            if let Some(partition) = self.partition {
+                record = record.partition(partition);
+            }
+            sent.push(producer.send(record).await?).await?;
+        }
+    }
+
+    fn headers(&self) -> Result<Vec<(&str, Option<&[u8]>)>, Failure> {
+        self.headers
+            .iter()
+            .map(|header| match header.split_once('=') {
+                Some((name, value)) => Ok((name, Some(value.as_bytes()))),
+                None => Err(Failure::new(format!(
+                    "--header {header}: write it as name=value"
+                ))),
+            })
+            .collect()
+    }
+
+    /// The key and the value of a line.
+    fn split<'a>(&'a self, line: &'a [u8]) -> (Option<&'a [u8]>, Option<&'a [u8]>) {
+        let separator = self.key_separator.as_deref().unwrap_or_default().as_bytes();
+        let at = match separator.is_empty() {
+            true => None,
+            false => line
+                .windows(separator.len())
+                .position(|window| window == separator),
+        };
+        let (key, value) = match at {
+            Some(at) => (Some(&line[..at]), &line[at + separator.len()..]),
+            None => (self.key.as_deref().map(str::as_bytes), line),
+        };
+        let keep = |bytes: &&[u8]| !self.null || !bytes.is_empty();
+        (key.filter(keep), Some(value).filter(keep))
+    }
+}
+
+/// What has been sent and may not be written yet.
+#[derive(Debug, Default)]
+struct Sent {
+    deliveries: VecDeque<Delivery>,
+    written: u64,
+}
+
+impl Sent {
+    async fn push(&mut self, delivery: Delivery) -> Result<(), Failure> {
+        self.deliveries.push_back(delivery);
+        if self.deliveries.len() > UNDER_WAY_MAX
+            && let Some(oldest) = self.deliveries.pop_front()
+        {
+            oldest.await?;
+            self.written += 1;
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self, producer: &Producer) -> Result<u64, Failure> {
+        producer.flush().await;
+        for delivery in self.deliveries {
+            delivery.await?;
+            self.written += 1;
+        }
+        Ok(self.written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn separators_are_written_with_backslashes() {
+        assert_eq!(unescape(r"\t"), Ok("\t".to_owned()));
+        assert_eq!(unescape(r"a\\b\x3a"), Ok("a\\b:".to_owned()));
+        for text in [r"\", r"\q", r"\x", r"\xff", r"\xg0"] {
+            assert!(unescape(text).is_err(), "{text}");
+        }
+    }
+}
