@@ -45,3 +45,11 @@ impl Connect {
         Ok(Admin::connect(self.config()?).await?)
     }
 }
+
+/// Ends when somebody interrupts the program.
+pub(crate) async fn interrupted() {
+    // Without a handler the signal ends the program itself, which is as good.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
