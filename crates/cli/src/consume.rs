@@ -38,7 +38,12 @@ pub(crate) struct Consume {
     /// Where to begin: beginning, end, an offset, -N for the last N records, s@MS for a time in
     /// milliseconds since 1970. With e@MS, given as well, where to end. In a group: where to begin
     /// without a committed offset.
-    #[arg(short, long = "offset", allow_hyphen_values = true, value_name = "POSITION")]
+    #[arg(
+        short,
+        long = "offset",
+        allow_hyphen_values = true,
+        value_name = "POSITION"
+    )]
     offsets: Vec<Position>,
     /// End after so many records.
     #[arg(short, long)]
@@ -88,7 +93,10 @@ impl Consume {
     }
 
     fn config(&self) -> Result<ConsumerConfig, Failure> {
-        Ok(ConsumerConfig { client: self.connect.config()?, ..ConsumerConfig::default() })
+        Ok(ConsumerConfig {
+            client: self.connect.config()?,
+            ..ConsumerConfig::default()
+        })
     }
 
     async fn join(&self, group: &str, topics: &[String]) -> Result<Consumer, Failure> {
@@ -109,11 +117,10 @@ impl Consume {
             ..self.config()?.group(group)
         };
         let consumer = Consumer::connect(config).await?;
-        match topics {
-            [pattern] if pattern.starts_with('^') => consumer.subscribe_pattern(pattern)?,
-            topics => consumer.subscribe(topics.iter().map(String::as_str))?,
-        }
-        Ok(consumer)
+        Err(Failure::new(format!(
+            "{topics:?} {:?}: groups come next",
+            consumer.assignment()
+        )))
     }
 
     async fn read(&self, ends: &mut Ends) -> Result<Consumer, Failure> {
@@ -131,9 +138,16 @@ impl Consume {
                 Some(time) => offsets(&admin, &partitions, OffsetSpec::Timestamp(time)).await,
                 None => vec![None; partitions.len()],
             };
-            let bounds = until.into_iter().zip(latest).map(|(until, latest)| until.or(latest));
+            let bounds = until
+                .into_iter()
+                .zip(latest)
+                .map(|(until, latest)| until.or(latest));
             let bounds = partitions.iter().zip(bounds);
-            ends.stop_at = Some(bounds.map(|(p, end)| (p.clone(), end.unwrap_or_default())).collect());
+            ends.stop_at = Some(
+                bounds
+                    .map(|(p, end)| (p.clone(), end.unwrap_or_default()))
+                    .collect(),
+            );
         }
         let consumer = Consumer::connect(self.config()?).await?;
         consumer.assign(partitions.into_iter().zip(starts))?;
@@ -159,7 +173,10 @@ impl Consume {
                 "topic {topic} has no partition {unknown}: it has {count}, from 0"
             )));
         }
-        Ok(numbers.into_iter().map(|number| TopicPartition::new(topic.clone(), number)).collect())
+        Ok(numbers
+            .into_iter()
+            .map(|number| TopicPartition::new(topic.clone(), number))
+            .collect())
     }
 
     async fn starts(
@@ -167,8 +184,10 @@ impl Consume {
         admin: &Admin,
         partitions: &[TopicPartition],
     ) -> Result<Vec<Seek>, Failure> {
-        let mut starts =
-            self.offsets.iter().filter(|position| !matches!(position, Position::Until(_)));
+        let mut starts = self
+            .offsets
+            .iter()
+            .filter(|position| !matches!(position, Position::Until(_)));
         let start = starts.next().copied().unwrap_or(Position::Beginning);
         if starts.next().is_some() {
             return Err(Failure::new("--offset: two places to begin at"));
@@ -179,13 +198,16 @@ impl Consume {
             Position::Offset(offset) => Seek::Offset(offset),
             Position::From(time) => Seek::Timestamp(time),
             Position::Stored => {
-                return Err(Failure::new("--offset stored: only a group has stored offsets (-G)"));
+                return Err(Failure::new(
+                    "--offset stored: only a group has stored offsets (-G)",
+                ));
             }
             Position::BeforeEnd(count) => {
                 let earliest = offsets(admin, partitions, OffsetSpec::Earliest).await;
                 let latest = offsets(admin, partitions, OffsetSpec::Latest).await;
                 let starts = earliest.into_iter().zip(latest).map(|(earliest, latest)| {
-                    let (earliest, latest) = (earliest.unwrap_or_default(), latest.unwrap_or_default());
+                    let (earliest, latest) =
+                        (earliest.unwrap_or_default(), latest.unwrap_or_default());
                     Seek::Offset((latest - count).max(earliest))
                 });
                 return Ok(starts.collect());
@@ -258,7 +280,11 @@ struct Ends {
 
 impl Ends {
     fn new(count: Option<u64>) -> Ends {
-        Ends { left: count, stop_at: None, group_is_done: false }
+        Ends {
+            left: count,
+            stop_at: None,
+            group_is_done: false,
+        }
     }
 
     fn reached(&self) -> bool {
@@ -270,10 +296,15 @@ impl Ends {
     /// Takes out the partitions that have been read up to where they are to end. The position
     /// counts, not the last record: a partition may be empty, or end in a gap.
     fn drop_done(&mut self, consumer: &Consumer) -> Result<(), Failure> {
-        let Some(stop_at) = &mut self.stop_at else { return Ok(()) };
+        let Some(stop_at) = &mut self.stop_at else {
+            return Ok(());
+        };
         let mut done = Vec::new();
         for (partition, &end) in stop_at.iter() {
-            if consumer.position(partition)?.is_some_and(|position| position >= end) {
+            if consumer
+                .position(partition)?
+                .is_some_and(|position| position >= end)
+            {
                 done.push(partition.clone());
             }
         }
@@ -290,7 +321,10 @@ impl Ends {
         }
         if let Some(stop_at) = &self.stop_at {
             let partition = TopicPartition::new(record.topic.clone(), record.partition);
-            if stop_at.get(&partition).is_none_or(|&end| record.offset >= end) {
+            if stop_at
+                .get(&partition)
+                .is_none_or(|&end| record.offset >= end)
+            {
                 return false;
             }
         }

@@ -44,31 +44,21 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Goes on through all of several things, and fails in the end if one of them did.
+/// What failed of several things, of which the others are done nevertheless.
 #[derive(Debug, Default)]
-pub(crate) struct Failures {
-    failed: usize,
-    total: usize,
-}
+pub(crate) struct Failures(Vec<String>);
 
 impl Failures {
-    /// Counts a result. What failed is said at once.
+    /// The value, or nothing and the error for later.
     pub(crate) fn take<T, E: fmt::Display>(&mut self, result: Result<T, E>) -> Option<T> {
-        self.total += 1;
-        match result {
-            Ok(value) => Some(value),
-            Err(error) => {
-                self.failed += 1;
-                eprintln!("kohort: {error}");
-                None
-            }
-        }
+        result.map_err(|error| self.0.push(error.to_string())).ok()
     }
 
+    /// All that failed, a line each.
     pub(crate) fn finish(self) -> Result<(), Failure> {
-        match (self.failed, self.total) {
-            (0, _) => Ok(()),
-            (failed, total) => Err(Failure::new(format!("{failed} of {total} failed"))),
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::new(self.0.join("\nkohort: "))),
         }
     }
 }

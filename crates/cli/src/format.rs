@@ -151,11 +151,16 @@ mod tests {
 
     #[test]
     fn formats_are_those_of_kcat() {
-        let format: Format = r"%t [%p] at %o: %k\t%s 100%%\n".parse().expect("a good format");
+        let format: Format = r"%t [%p] at %o: %k\t%s 100%%\n"
+            .parse()
+            .expect("a good format");
         assert_eq!(format.parts.len(), 11);
         assert_eq!(format.parts[10], Part::Text(b" 100%\n".to_vec()));
         assert!("%".parse::<Format>().is_err());
-        assert!("%q".parse::<Format>().is_err_and(|error| error.contains("%t topic")));
+        assert!(
+            "%q".parse::<Format>()
+                .is_err_and(|error| error.contains("%t topic"))
+        );
     }
 
     #[test]
@@ -163,6 +168,9 @@ mod tests {
         let mut object = Map::new();
         insert(&mut object, "payload", Some(&[0xff, 0x01]));
         insert(&mut object, "key", None);
-        assert_eq!(Value::Object(object).to_string(), r#"{"key":null,"payload_hex":"ff01"}"#);
+        assert_eq!(
+            Value::Object(object).to_string(),
+            r#"{"key":null,"payload_hex":"ff01"}"#
+        );
     }
 }

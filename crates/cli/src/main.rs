@@ -1,7 +1,9 @@
 //! The program `kohort`: reads the command line and hands over to a command, one file each.
 
 mod client;
+mod consume;
 mod failure;
+mod format;
 mod groups;
 mod offsets;
 mod output;
@@ -17,7 +19,13 @@ use failure::Failure;
 
 /// Consumer groups for Kafka: a broker that any client can join, and tools for any cluster.
 #[derive(Debug, Parser)]
-#[command(name = "kohort", version, about, arg_required_else_help = true, max_term_width = 100)]
+#[command(
+    name = "kohort",
+    version,
+    about,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
 struct Program {
     #[command(subcommand)]
     command: Command,
@@ -31,6 +39,8 @@ enum Command {
     Topics(topics::Topics),
     /// Write lines from standard input, or from files, to a topic.
     Produce(produce::Produce),
+    /// Print the records of a topic, alone or as a member of a group.
+    Consume(consume::Consume),
     /// List, describe and delete groups.
     #[command(subcommand)]
     Groups(groups::Groups),
@@ -46,6 +56,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Topics(topics) => block_on(topics.run()),
         Command::Produce(produce) => block_on(produce.run()),
+        Command::Consume(consume) => block_on(consume.run()),
         Command::Groups(groups) => block_on(groups.run()),
         Command::Completions { shell } => {
             let mut program = Program::command();
