@@ -4,35 +4,12 @@ mod common;
 
 use std::time::Duration;
 
-use common::{servers, unique, with_topic};
+use common::{produce, servers, unique, with_topic};
 use futures_util::StreamExt;
 use kohort::{
-    CommittedOffset, Consumer, ConsumerConfig, Producer, ProducerConfig, ProducerRecord,
-    TopicPartition,
+    CommittedOffset, Consumer, ConsumerConfig, TopicPartition,
     consumer::{OffsetReset, OwnedRecord, Seek},
-    producer::Compression,
 };
-
-async fn produce(servers: &str, topic: &str, partition: i32, values: std::ops::Range<i64>) {
-    let config = ProducerConfig {
-        batch_bytes: 3000,
-        compression: Compression::Zstd,
-        ..ProducerConfig::new(servers)
-    };
-    let producer = Producer::connect(config).await.unwrap();
-    for value in values {
-        let text = value.to_string();
-        let headers = [("h", Some(text.as_bytes()))];
-        let record = ProducerRecord::new(topic)
-            .partition(partition)
-            .key("key")
-            .value(&text)
-            .headers(&headers)
-            .timestamp(1_000_000 + value);
-        drop(producer.send(record).await.unwrap());
-    }
-    producer.close().await;
-}
 
 async fn read(consumer: &Consumer, count: usize) -> Vec<OwnedRecord> {
     let mut records = Vec::new();
@@ -55,7 +32,7 @@ async fn records_are_read_from_where_it_is_said_in_order_and_whole() {
         return;
     };
     let (_, topic) = with_topic(&servers, 2).await;
-    produce(&servers, &topic, 0, 0..2000).await;
+    produce(&servers, &topic, Some(0), 0..2000).await;
     let config = ConsumerConfig {
         poll_records_max: 77,
         ..ConsumerConfig::new(&servers)
@@ -95,7 +72,7 @@ async fn records_are_read_from_where_it_is_said_in_order_and_whole() {
             .unwrap()
             .is_empty()
     );
-    produce(&servers, &topic, 0, 2000..2001).await;
+    produce(&servers, &topic, Some(0), 2000..2001).await;
     assert_eq!(offsets(&read(&consumer, 1).await), [2000]);
 }
 
@@ -105,7 +82,7 @@ async fn an_offset_out_of_range_is_reset_or_is_an_error() {
         return;
     };
     let (_, topic) = with_topic(&servers, 1).await;
-    produce(&servers, &topic, 0, 0..5).await;
+    produce(&servers, &topic, Some(0), 0..5).await;
     let partition = TopicPartition::new(topic.as_str(), 0);
     for offset_reset in [OffsetReset::Earliest, OffsetReset::None] {
         let config = ConsumerConfig {
@@ -134,8 +111,8 @@ async fn a_paused_partition_gives_nothing_until_it_is_resumed() {
         return;
     };
     let (_, topic) = with_topic(&servers, 2).await;
-    produce(&servers, &topic, 0, 0..10).await;
-    produce(&servers, &topic, 1, 0..10).await;
+    produce(&servers, &topic, Some(0), 0..10).await;
+    produce(&servers, &topic, Some(1), 0..10).await;
     let consumer = Consumer::connect(ConsumerConfig::new(&servers))
         .await
         .unwrap();
@@ -172,7 +149,7 @@ async fn what_was_committed_is_where_the_next_one_begins() {
         return;
     };
     let (_, topic) = with_topic(&servers, 1).await;
-    produce(&servers, &topic, 0, 0..10).await;
+    produce(&servers, &topic, Some(0), 0..10).await;
     let group = unique("group");
     let partition = TopicPartition::new(topic.as_str(), 0);
     let config = ConsumerConfig {
@@ -217,7 +194,7 @@ async fn a_stream_gives_each_record_once_and_leaves_the_rest_when_dropped() {
         return;
     };
     let (_, topic) = with_topic(&servers, 1).await;
-    produce(&servers, &topic, 0, 0..1000).await;
+    produce(&servers, &topic, Some(0), 0..1000).await;
     let partition = TopicPartition::new(topic.as_str(), 0);
     let consumer = Consumer::connect(ConsumerConfig::new(&servers))
         .await

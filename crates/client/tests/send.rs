@@ -30,6 +30,7 @@ fn futures_can_be_spawned(admin: Admin, consumer: Consumer, producer: Producer) 
     send(consumer.poll());
     send(consumer.stream());
     send(consumer.commit());
+    send(consumer.unsubscribe());
     send(consumer.committed(&[]));
     send(consumer.list_offsets(&[]));
     send(consumer.close());

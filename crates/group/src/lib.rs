@@ -1,9 +1,11 @@
 //! Kafka's group protocols as state machines without I/O.
 //!
-//! [`coordinator`] is the server's side, [`assignor`] shares partitions out.
+//! [`coordinator`] is the server's side, [`member`] the client's, [`assignor`] shares partitions
+//! out.
 
 pub mod assignor;
 pub mod coordinator;
+pub mod member;
 mod topic_ids;
 mod topic_partitions;
 

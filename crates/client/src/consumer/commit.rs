@@ -27,7 +27,14 @@ pub(super) async fn commit(
     let to = Destination::Group(group_id.clone());
     let mut retry = shared.cluster.retry_for("committing offsets", timeout);
     loop {
-        let committer = shared.lock().committer.clone();
+        let committer = {
+            let state = shared.lock();
+            if state.subscribed && state.committer.is_none() {
+                let problem = "the consumer is not a member of its group at present";
+                return Err(Error::State(problem.to_owned()));
+            }
+            state.committer.clone()
+        };
         let consumer_protocol = committer
             .as_ref()
             .is_some_and(|member| member.consumer_protocol);

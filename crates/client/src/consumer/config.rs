@@ -31,6 +31,20 @@ pub enum GroupProtocol {
     Auto,
 }
 
+/// `partition.assignment.strategy`: how the leader of a classic group shares the partitions out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AssignmentStrategy {
+    /// `range`: neighbouring partitions of each topic.
+    Range,
+    /// `roundrobin`: one partition after the other.
+    RoundRobin,
+    /// `sticky`: balanced, moving as little as possible.
+    Sticky,
+    /// `cooperative-sticky`: the same, and members keep what they have through a rebalance
+    /// (KIP-429).
+    CooperativeSticky,
+}
+
 /// How a consumer works. What the fields are called in Kafka's configuration is said with each.
 #[derive(Debug, Clone)]
 pub struct ConsumerConfig {
@@ -46,6 +60,10 @@ pub struct ConsumerConfig {
     /// `group.remote.assignor`: how the coordinator is to assign (consumer protocol), `uniform` or
     /// `range` with most brokers. Default: the coordinator's choice.
     pub group_remote_assignor: Option<ByteString>,
+    /// `partition.assignment.strategy` (classic protocol), the one that is wanted most first.
+    /// Default range and cooperative-sticky, as in Kafka's own client: to go from one to the other
+    /// needs no stop of the whole group.
+    pub assignment_strategies: Vec<AssignmentStrategy>,
     /// `session.timeout.ms`: how long the coordinator may be without a heartbeat before it takes
     /// the member for dead (classic protocol; in the consumer protocol the group's settings count).
     /// Default 45 s.
@@ -98,6 +116,10 @@ impl Default for ConsumerConfig {
             group_instance_id: None,
             group_protocol: GroupProtocol::Auto,
             group_remote_assignor: None,
+            assignment_strategies: vec![
+                AssignmentStrategy::Range,
+                AssignmentStrategy::CooperativeSticky,
+            ],
             session_timeout: Duration::from_secs(45),
             heartbeat_interval: Duration::from_secs(3),
             poll_interval_max: Duration::from_secs(300),
@@ -149,6 +171,9 @@ impl ConsumerConfig {
         }
         if self.group_instance_id.is_some() && self.group_id.is_none() {
             return refuse("group.instance.id", "needs a group.id");
+        }
+        if self.assignment_strategies.is_empty() {
+            return refuse("partition.assignment.strategy", "must not be empty");
         }
         if self.poll_records_max == 0 {
             return refuse("max.poll.records", "must not be 0");

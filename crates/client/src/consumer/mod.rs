@@ -1,5 +1,33 @@
 //! Reading records.
 //!
+//! # As a member of a group
+//!
+//! ```no_run
+//! use kohort::{Consumer, ConsumerConfig, consumer::OffsetReset};
+//!
+//! # async fn example() -> kohort::Result<()> {
+//! let config = ConsumerConfig {
+//!     offset_reset: OffsetReset::Earliest,
+//!     ..ConsumerConfig::new("localhost:9092").group("billing")
+//! };
+//! let consumer = Consumer::connect(config).await?;
+//! consumer.subscribe(["orders"])?;
+//! for _ in 0..100 {
+//!     let records = consumer.poll().await?;
+//!     for record in &records {
+//!         println!("{} {:?}", record.offset, record.value);
+//!     }
+//!     // By polling again the application says that it has finished with these records. Only such
+//!     // are committed, now and then and when partitions go to other members.
+//! }
+//! consumer.close().await
+//! # }
+//! ```
+//!
+//! What is to be done when partitions come and go: [`RebalanceHandler`]. Membership runs on a task
+//! of its own, so heartbeats do not depend on how often the application polls; but it has to poll
+//! within [`ConsumerConfig::poll_interval_max`].
+//!
 //! # Partitions assigned by hand
 //!
 //! ```no_run
@@ -37,6 +65,8 @@ mod config;
 mod fetch_answer;
 mod fetched;
 mod fetcher;
+mod group;
+mod handler;
 mod partition;
 mod records;
 mod resolve;
@@ -46,17 +76,27 @@ mod stream;
 
 use std::{sync::Arc, time::Duration};
 
-pub use config::{ConsumerConfig, GroupProtocol, OffsetReset};
+pub use config::{AssignmentStrategy, ConsumerConfig, GroupProtocol, OffsetReset};
 use futures_core::Stream;
+pub use handler::{Rebalance, RebalanceHandler};
+pub use kohort_group::assignor::classic as assignors;
 pub use kohort_wire::records::{Header, Headers};
+use parking_lot::Mutex;
 pub use partition::Seek;
 pub use records::{ConsumerRecord, Iter, OwnedRecord, Records};
-use tokio::time::{Instant, timeout};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, timeout},
+};
 
-use self::{fetcher::Fetcher, shared::Shared};
+use self::{
+    fetcher::Fetcher,
+    group::{Command, GroupTask, Wish},
+    shared::Shared,
+};
 use crate::{
-    CommittedOffset, Each, Error, OffsetSpec, Result, TopicPartition, committed::committed_offsets,
-    list_offsets::list_offsets, rpc::Cluster,
+    ByteString, CommittedOffset, Each, Error, OffsetSpec, Result, TopicPartition,
+    committed::committed_offsets, list_offsets::list_offsets, rpc::Cluster,
 };
 
 /// Reads records, alone or as a member of a group.
@@ -68,6 +108,23 @@ use crate::{
 pub struct Consumer {
     shared: Arc<Shared>,
     turn: tokio::sync::Mutex<()>,
+    membership: Mutex<Membership>,
+}
+
+/// What the task that keeps the consumer in its group needs, or the way to it once it runs.
+struct Membership {
+    handler: Arc<dyn handler::Handler>,
+    assignors: Option<group::Assignors>,
+    commands: Option<mpsc::UnboundedSender<Command>>,
+}
+
+impl std::fmt::Debug for Membership {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let running = self.commands.is_some();
+        f.debug_struct("Membership")
+            .field("running", &running)
+            .finish()
+    }
 }
 
 impl Drop for Consumer {
@@ -82,7 +139,12 @@ struct Polling<'a>(&'a Shared);
 impl<'a> Polling<'a> {
     fn begin(shared: &'a Shared) -> Polling<'a> {
         shared.finish_in_hand();
-        shared.lock().polling = true;
+        let mut state = shared.lock();
+        state.polling = true;
+        if std::mem::take(&mut state.away) {
+            shared.away_no_more.notify_one();
+        }
+        drop(state);
         Polling(shared)
     }
 }
@@ -120,6 +182,11 @@ impl Consumer {
         Consumer {
             shared,
             turn: tokio::sync::Mutex::default(),
+            membership: Mutex::new(Membership {
+                handler: Arc::new(()),
+                assignors: None,
+                commands: None,
+            }),
         }
     }
 
@@ -141,6 +208,10 @@ impl Consumer {
     ) -> Result<()> {
         let wanted: Vec<_> = partitions.into_iter().collect();
         let mut state = self.shared.lock();
+        if state.subscribed {
+            let problem = "the group assigns the partitions: unsubscribe first";
+            return Err(Error::State(problem.to_owned()));
+        }
         let gone: Vec<_> = state
             .partitions
             .keys()
@@ -158,6 +229,118 @@ impl Consumer {
         drop(state);
         self.shared.work.notify_one();
         Ok(())
+    }
+
+    /// What is to be done when partitions come and go. To be set before the first subscription.
+    pub fn set_rebalance_handler(&self, handler: impl RebalanceHandler) -> Result<()> {
+        let mut membership = self.membership.lock();
+        if membership.commands.is_some() {
+            return Err(Error::State(
+                "the consumer has subscribed already".to_owned(),
+            ));
+        }
+        membership.handler = Arc::new(handler);
+        Ok(())
+    }
+
+    /// Brings assignors of the application's own for the classic protocol, instead of those of
+    /// [`ConsumerConfig::assignment_strategies`]. To be set before the first subscription.
+    pub fn set_assignors(
+        &self,
+        assignors: impl Fn() -> Vec<Box<dyn assignors::ConsumerPartitionAssignor>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<()> {
+        let mut membership = self.membership.lock();
+        if membership.commands.is_some() {
+            return Err(Error::State(
+                "the consumer has subscribed already".to_owned(),
+            ));
+        }
+        membership.assignors = Some(Box::new(assignors));
+        Ok(())
+    }
+
+    /// Subscribes to topics as a member of the group, instead of what was subscribed to before.
+    /// Returns at once; the partitions come while the application polls.
+    pub fn subscribe<T: Into<ByteString>>(
+        &self,
+        topics: impl IntoIterator<Item = T>,
+    ) -> Result<()> {
+        let topics: Vec<_> = topics.into_iter().map(Into::into).collect();
+        if topics.is_empty() {
+            return Err(Error::State("no topic is named".to_owned()));
+        }
+        self.subscribe_to(Wish::Topics(topics))
+    }
+
+    /// Subscribes to all topics whose whole names match a regular expression, present and future.
+    /// In the consumer protocol the coordinator resolves it (RE2 syntax with Apache Kafka).
+    pub fn subscribe_regex(&self, regex: impl Into<ByteString>) -> Result<()> {
+        let regex = regex.into();
+        if regex.is_empty() {
+            return Err(Error::State("the regular expression is empty".to_owned()));
+        }
+        self.subscribe_to(Wish::Regex(regex))
+    }
+
+    fn subscribe_to(&self, wish: Wish) -> Result<()> {
+        if self.shared.config.group_id.is_none() {
+            return Err(Error::config("group.id", "is needed to subscribe"));
+        }
+        let mut membership = self.membership.lock();
+        {
+            let mut state = self.shared.lock();
+            if !state.subscribed && !state.partitions.is_empty() {
+                let problem = "partitions are assigned by hand: assign none first";
+                return Err(Error::State(problem.to_owned()));
+            }
+            state.subscribed = true;
+            state.broken = None;
+            if membership.commands.is_none() {
+                state.polled = Instant::now();
+            }
+        }
+        let commands = match &membership.commands {
+            Some(commands) => commands.clone(),
+            None => {
+                let strategies = self.shared.config.assignment_strategies.clone();
+                let assignors = membership.assignors.take();
+                let assignors =
+                    assignors.unwrap_or_else(|| Box::new(move || built_in(&strategies)));
+                let (commands, receiver) = mpsc::unbounded_channel();
+                let handler = membership.handler.clone();
+                let task = GroupTask::new(self.shared.clone(), handler, assignors, receiver)?;
+                tokio::spawn(task.run());
+                membership.commands = Some(commands.clone());
+                commands
+            }
+        };
+        commands
+            .send(Command::Subscribe(wish))
+            .map_err(|_| Error::Closed)
+    }
+
+    /// Leaves the group: the partitions are revoked first. The consumer can subscribe again, or
+    /// assign partitions by hand.
+    pub async fn unsubscribe(&self) -> Result<()> {
+        self.leave().await;
+        let mut state = self.shared.lock();
+        state.subscribed = false;
+        state.committer = None;
+        state.broken = None;
+        Ok(())
+    }
+
+    async fn leave(&self) {
+        let commands = self.membership.lock().commands.clone();
+        if let Some(commands) = commands {
+            let (done, left) = oneshot::channel();
+            if commands.send(Command::Leave(done)).is_ok() {
+                let _ = left.await;
+            }
+        }
     }
 
     /// The partitions that are being read, in order.
@@ -185,10 +368,13 @@ impl Consumer {
             if let Some(records) = self.shared.take(most, each)? {
                 return Ok(records);
             }
-            if self.shared.lock().partitions.is_empty() {
-                return Err(Error::State(
-                    "nothing to read: no partition is assigned".to_owned(),
-                ));
+            let idle = {
+                let state = self.shared.lock();
+                state.partitions.is_empty() && !state.subscribed
+            };
+            if idle {
+                let problem = "nothing to read: subscribe or assign partitions first";
+                return Err(Error::State(problem.to_owned()));
             }
             tokio::select! {
                 () = ready => {}
@@ -362,9 +548,9 @@ impl Consumer {
         }))
     }
 
-    /// Commits what the application has finished with, if it is to be committed by itself, and
-    /// ends. Records of the last poll count as finished if the application has gone through them
-    /// to the end. Takes no longer than 30 s.
+    /// Commits what the application has finished with, if it is to be committed by itself, leaves
+    /// the group, and ends. Records of the last poll count as finished if the application has gone
+    /// through them to the end. Takes no longer than 30 s.
     pub async fn close(self) -> Result<()> {
         self.close_within(Duration::from_secs(30)).await
     }
@@ -372,15 +558,46 @@ impl Consumer {
     /// [`close`](Consumer::close), taking no longer than `wait`.
     pub async fn close_within(self, wait: Duration) -> Result<()> {
         self.shared.finish_what_is_done();
-        let mut result = Ok(());
-        if self.shared.config.auto_commit && self.shared.config.group_id.is_some() {
-            let offsets = self.shared.lock().to_commit(true, None);
-            result = commit::commit(&self.shared, &offsets, wait).await;
-        }
+        let closing = async {
+            let by_hand = !self.shared.lock().subscribed;
+            let auto_commit = self.shared.config.auto_commit;
+            if by_hand && auto_commit && self.shared.config.group_id.is_some() {
+                let offsets = self.shared.lock().to_commit(true, None);
+                commit::commit(&self.shared, &offsets, wait).await?;
+            }
+            // A member commits when its partitions are revoked.
+            self.leave().await;
+            Ok(())
+        };
+        let result = timeout(wait, closing).await.unwrap_or_else(|_| {
+            Err(Error::Timeout {
+                what: "closing the consumer".to_owned(),
+                after: wait,
+                last: None,
+            })
+        });
         self.shared.closed.cancel();
         self.shared.cluster.close();
         result
     }
+}
+
+fn built_in(
+    strategies: &[AssignmentStrategy],
+) -> Vec<Box<dyn assignors::ConsumerPartitionAssignor>> {
+    let each = strategies.iter().map(
+        |strategy| -> Box<dyn assignors::ConsumerPartitionAssignor> {
+            match strategy {
+                AssignmentStrategy::Range => Box::<assignors::Range>::default(),
+                AssignmentStrategy::RoundRobin => Box::<assignors::RoundRobin>::default(),
+                AssignmentStrategy::Sticky => Box::<assignors::Sticky>::default(),
+                AssignmentStrategy::CooperativeSticky => {
+                    Box::<assignors::CooperativeSticky>::default()
+                }
+            }
+        },
+    );
+    each.collect()
 }
 
 /// The outcome of a commit that is under way. Dropping it does not stop the commit.

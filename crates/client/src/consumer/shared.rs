@@ -36,6 +36,8 @@ pub(super) struct Shared {
     pub(super) work: Notify,
     /// The application is done with the records that it had in hand.
     pub(super) let_go: Notify,
+    /// The application asks for records again, after it was away for too long.
+    pub(super) away_no_more: Notify,
     pub(super) closed: CancellationToken,
 }
 
@@ -54,6 +56,10 @@ pub(super) struct State {
     /// Whether the application is waiting for records, and if not, since when.
     pub(super) polling: bool,
     pub(super) polled: Instant,
+    /// It was not for too long.
+    pub(super) away: bool,
+    /// Whether the group decides what is read.
+    pub(super) subscribed: bool,
     /// Who commits: the member of the group that this is at present.
     pub(super) committer: Option<Committer>,
     /// Nothing more can come.
@@ -75,12 +81,15 @@ impl Shared {
                 in_hand_done: Arc::default(),
                 polling: false,
                 polled: Instant::now(),
+                away: false,
+                subscribed: false,
                 committer: None,
                 broken: None,
             }),
             ready: Notify::new(),
             work: Notify::new(),
             let_go: Notify::new(),
+            away_no_more: Notify::new(),
             closed: CancellationToken::new(),
         }
     }
@@ -239,6 +248,18 @@ impl State {
         Some(partition)
     }
 
+    /// Gives nothing more of a partition to the application.
+    pub(super) fn hold(&mut self, name: &TopicPartition) {
+        if let Some(partition) = self.partitions.get_mut(name) {
+            partition.held = true;
+            partition.fetched.clear();
+            self.fetched_bytes -= std::mem::take(&mut partition.fetched_bytes);
+            // Answers that are still to come do not count.
+            self.next_lease += 1;
+            partition.lease = self.next_lease;
+        }
+    }
+
     /// Goes elsewhere in a partition.
     pub(super) fn seek(&mut self, name: &TopicPartition, to: Seek) -> bool {
         let lease = self.lease();
@@ -289,12 +310,6 @@ impl State {
         let Some(partition) = partition.filter(|partition| partition.lease == lease) else {
             return false;
         };
-        if partition.held {
-            // It is being taken away; what was fetched is not needed any more.
-            partition.fetched_bytes -= size;
-            self.fetched_bytes -= size;
-            return false;
-        }
         partition.position = position.or(partition.position);
         match back {
             Some(fetched) => partition.fetched.push_front(fetched),

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytestring::ByteString;
 use kohort_wire::{
-    ApiKey, ErrorCode, Request,
+    ApiKey, ErrorCode, Request, Uuid,
     codec::{Message, Versions},
     messages::*,
 };
@@ -23,6 +23,10 @@ use crate::{Error, Result, Subject, TopicPartition, error::check};
 
 /// After so many answers that a topic does not exist it is believed.
 const UNKNOWN_TOPIC_ATTEMPTS: u32 = 6;
+
+/// The version of Metadata since which topics can be asked for by id; 10 and 11 say so, but their
+/// brokers do not understand it.
+const TOPIC_IDS_SINCE: i16 = 12;
 
 /// Whom a request is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -49,6 +53,8 @@ pub enum Topics {
     All,
     /// These, by name.
     Named(Vec<ByteString>),
+    /// These, by id (KIP-516); all, if the broker cannot be asked that.
+    Ids(Vec<Uuid>),
 }
 
 /// A cluster. Cloning it gives another handle of the same connections.
@@ -515,7 +521,7 @@ impl Refreshed {
         let since = |started: Option<&Instant>| started.is_some_and(|started| *started >= asked);
         since(self.all.as_ref())
             || match topics {
-                Topics::All => false,
+                Topics::All | Topics::Ids(_) => false,
                 Topics::Named(names) => {
                     !names.is_empty() && names.iter().all(|name| since(self.topics.get(name)))
                 }
@@ -524,6 +530,7 @@ impl Refreshed {
 
     fn note(&mut self, topics: &Topics, started: Instant) {
         match topics {
+            Topics::Ids(_) => {}
             Topics::All => {
                 self.all = Some(started);
                 self.topics.clear();
@@ -548,6 +555,14 @@ fn metadata_request(topics: &Topics, version: i16, create: bool) -> MetadataRequ
                 ..Default::default()
             });
             Some(names.collect())
+        }
+        Topics::Ids(_) if version < TOPIC_IDS_SINCE => (version == 0).then(Vec::new),
+        Topics::Ids(ids) => {
+            let ids = ids.iter().map(|id| MetadataRequestTopic {
+                topic_id: *id,
+                name: None,
+            });
+            Some(ids.collect())
         }
     };
     MetadataRequest {

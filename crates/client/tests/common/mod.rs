@@ -3,7 +3,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use kohort::{Admin, ClientConfig, admin::NewTopic};
+use kohort::{
+    Admin, ClientConfig, Producer, ProducerConfig, ProducerRecord, admin::NewTopic,
+    producer::Compression,
+};
 
 /// Where the broker is; `None` if there is none to test against.
 pub(crate) async fn servers() -> Option<String> {
@@ -28,4 +31,34 @@ pub(crate) async fn with_topic(servers: &str, partitions: i32) -> (Admin, String
     // Brokers learn of it a little later.
     admin.cluster().topic(&topic.as_str().into()).await.unwrap();
     (admin, topic)
+}
+
+/// Writes `values` as records, one after the other.
+pub(crate) async fn produce(
+    servers: &str,
+    topic: &str,
+    partition: Option<i32>,
+    values: std::ops::Range<i64>,
+) {
+    let config = ProducerConfig {
+        batch_bytes: 3000,
+        compression: Compression::Zstd,
+        ..ProducerConfig::new(servers)
+    };
+    let producer = Producer::connect(config).await.unwrap();
+    for value in values {
+        let text = value.to_string();
+        let headers = [("h", Some(text.as_bytes()))];
+        let mut record = ProducerRecord::new(topic)
+            .value(&text)
+            .headers(&headers)
+            .timestamp(1_000_000 + value);
+        record.partition = partition;
+        record.key = Some(match partition {
+            Some(_) => b"key",
+            None => text.as_bytes(),
+        });
+        drop(producer.send(record).await.unwrap());
+    }
+    producer.close().await;
 }

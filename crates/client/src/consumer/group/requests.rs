@@ -1,0 +1,116 @@
+//! Sends what the member wants sent.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use kohort_group::member::{Answer, MemberRequest, RequestId};
+use kohort_wire::{ErrorCode, Request, codec::Versions, messages::LeaveGroupRequest};
+
+use super::{Event, GroupTask};
+use crate::{
+    ByteString, Error, Result,
+    rpc::{Cluster, Destination, Lane},
+};
+
+impl GroupTask {
+    pub(super) fn send(&mut self, id: RequestId, request: MemberRequest) {
+        let cluster = self.shared.cluster.clone();
+        let to = self.group.clone();
+        let timeout = cluster.config().request_timeout;
+        // The coordinator answers when the last member has let go of its partitions.
+        let patience = timeout.max(self.shared.config.poll_interval_max) + Duration::from_secs(5);
+        let answer: BoxFuture<'static, Result<Answer>> = match request {
+            MemberRequest::ConsumerHeartbeat(request) => {
+                // Version 0 knows no regular expressions.
+                let first = i16::from(request.subscribed_topic_regex.is_some());
+                let versions = Versions::new(first, i16::MAX);
+                Box::pin(async move {
+                    let to = (&to, Lane::Group, versions);
+                    ask(&cluster, to, timeout, |_| request)
+                        .await
+                        .map(Answer::ConsumerHeartbeat)
+                })
+            }
+            MemberRequest::Join(request) => Box::pin(async move {
+                let to = (&to, Lane::Join, any());
+                ask(&cluster, to, patience, |_| request)
+                    .await
+                    .map(Answer::Join)
+            }),
+            MemberRequest::Sync(request) => Box::pin(async move {
+                let to = (&to, Lane::Join, any());
+                ask(&cluster, to, patience, |_| request)
+                    .await
+                    .map(Answer::Sync)
+            }),
+            MemberRequest::Heartbeat(request) => Box::pin(async move {
+                let to = (&to, Lane::Group, any());
+                ask(&cluster, to, timeout, |_| request)
+                    .await
+                    .map(Answer::Heartbeat)
+            }),
+            MemberRequest::Leave(request) => Box::pin(async move {
+                let to = (&to, Lane::Group, any());
+                let leave = |version| leave(request, version);
+                ask(&cluster, to, timeout, leave).await.map(Answer::Leave)
+            }),
+        };
+        let to = self.group.clone();
+        self.events.push(Box::pin(
+            async move { Event::Answered(id, to, answer.await) },
+        ));
+    }
+}
+
+fn any() -> Versions {
+    Versions::new(0, i16::MAX)
+}
+
+/// Before version 3 only one member could leave.
+fn leave(mut request: LeaveGroupRequest, version: i16) -> LeaveGroupRequest {
+    if version < 3 {
+        let member = request.members.pop();
+        request.member_id = member.map(|member| member.member_id).unwrap_or_default();
+        request.members.clear();
+    }
+    request
+}
+
+async fn ask<R: Request>(
+    cluster: &Cluster,
+    (to, lane, versions): (&Destination, Lane, Versions),
+    timeout: Duration,
+    request: impl FnOnce(i16) -> R,
+) -> Result<R::Response> {
+    let connection = cluster.connection(to, lane).await?;
+    let version = connection.version_of::<R>(versions)?;
+    connection.call(&request(version), version, timeout).await
+}
+
+/// The code of an answer that shows the coordinator to be elsewhere.
+pub(super) fn code(answer: &Answer) -> Option<ErrorCode> {
+    let code = match answer {
+        Answer::ConsumerHeartbeat(answer) => answer.error_code,
+        Answer::Join(answer) => answer.error_code,
+        Answer::Sync(answer) => answer.error_code,
+        Answer::Heartbeat(answer) => answer.error_code,
+        Answer::Leave(answer) => answer.error_code,
+    };
+    let moved = code == ErrorCode::NOT_COORDINATOR || code == ErrorCode::COORDINATOR_NOT_AVAILABLE;
+    moved.then_some(code)
+}
+
+/// An error that trying again cannot help, in the member's words.
+pub(super) fn refusal(error: &Error) -> (ErrorCode, Option<ByteString>) {
+    match error {
+        Error::Kafka { code, message, .. } => (*code, message.clone()),
+        Error::UnsupportedVersion { .. } => (
+            ErrorCode::UNSUPPORTED_VERSION,
+            Some(error.to_string().into()),
+        ),
+        error => (
+            ErrorCode::UNKNOWN_SERVER_ERROR,
+            Some(error.to_string().into()),
+        ),
+    }
+}

@@ -1,0 +1,169 @@
+//! The steps that the application takes: one after the other, each in a task of its own.
+
+use std::{sync::Arc, time::Duration};
+
+use kohort_group::member::{Action, Partitions};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Event, GroupTask};
+use crate::{
+    TopicPartition,
+    consumer::{
+        Seek, commit,
+        handler::{Handler, Rebalance},
+        shared::Shared,
+    },
+};
+
+/// How much of the time that a revocation may take is kept for committing and for the handler.
+const RESERVE: u32 = 4;
+
+pub(super) fn names(partitions: &Partitions) -> Vec<TopicPartition> {
+    partitions
+        .iter()
+        .map(|(topic, partition)| TopicPartition::new(topic.clone(), *partition))
+        .collect()
+}
+
+impl GroupTask {
+    /// Begins the next step. Returns whether there may be more to do at once.
+    pub(super) fn next_step(&mut self) -> bool {
+        let Some(step) = self.steps.pop_front() else {
+            return false;
+        };
+        let shared = self.shared.clone();
+        let handler = self.handler.clone();
+        let deadline = Instant::now() + shared.config.poll_interval_max;
+        let rebalance = |partitions: &Partitions| Rebalance {
+            shared: shared.clone(),
+            partitions: names(partitions),
+            deadline,
+        };
+        // An application that is leaving does not ask for records any more; one that is gone has
+        // nothing to say.
+        let waits = self.leaving.is_empty();
+        let gone = self.closing;
+        match step {
+            Action::Assign { id, added, all } => {
+                let rebalance = rebalance(&added);
+                tracing::info!(added = ?rebalance.partitions, total = all.len(), "assigned");
+                take_over(&shared, &rebalance.partitions);
+                self.begin(async move {
+                    call(&rebalance, handler.assigned(&rebalance)).await;
+                    release(&rebalance);
+                    Event::StepDone(id)
+                });
+            }
+            Action::Revoke { id, partitions } => {
+                let rebalance = rebalance(&partitions);
+                tracing::info!(partitions = ?rebalance.partitions, "revoked");
+                hold(&shared, &rebalance.partitions);
+                if gone {
+                    self.drop_partitions(&rebalance.partitions);
+                    self.begin(async move { Event::StepDone(id) });
+                } else {
+                    self.begin(async move {
+                        revoke(&rebalance, &*handler, waits).await;
+                        Event::StepDone(id)
+                    });
+                }
+            }
+            Action::Lose { id, partitions } => {
+                let rebalance = rebalance(&partitions);
+                tracing::warn!(partitions = ?rebalance.partitions, "lost");
+                self.begin(async move {
+                    if !gone {
+                        call(&rebalance, handler.lost(&rebalance)).await;
+                    }
+                    Event::StepDone(id)
+                });
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn begin(&mut self, step: impl Future<Output = Event> + Send + 'static) {
+        self.in_step = true;
+        self.events.push(Box::pin(step));
+    }
+}
+
+/// Calls the application's handler, for no longer than it may take.
+async fn call(rebalance: &Rebalance, handler: impl Future<Output = ()>) {
+    if timeout_at(rebalance.deadline, handler).await.is_err() {
+        tracing::warn!(partitions = ?rebalance.partitions,
+            "the rebalance handler took too long: it was stopped");
+    }
+}
+
+/// Adds partitions; nothing is read from them yet.
+fn take_over(shared: &Shared, partitions: &[TopicPartition]) {
+    let mut state = shared.lock();
+    for name in partitions {
+        state.assign(name.clone(), Seek::Committed);
+        if let Some(partition) = state.partitions.get_mut(name) {
+            partition.held = true;
+        }
+    }
+}
+
+/// Reads from partitions that have been taken over.
+fn release(rebalance: &Rebalance) {
+    let shared = &rebalance.shared;
+    let mut state = shared.lock();
+    for name in &rebalance.partitions {
+        if let Some(partition) = state.partitions.get_mut(name) {
+            partition.held = false;
+        }
+        state.add_turn(name);
+    }
+    drop(state);
+    shared.work.notify_one();
+    shared.ready.notify_waiters();
+}
+
+/// Gives nothing more of these partitions to the application.
+fn hold(shared: &Shared, partitions: &[TopicPartition]) {
+    let mut state = shared.lock();
+    for name in partitions {
+        state.hold(name);
+    }
+}
+
+async fn revoke(rebalance: &Rebalance, handler: &dyn Handler, waits: bool) {
+    let shared: &Arc<Shared> = &rebalance.shared;
+    let partitions = &rebalance.partitions;
+    if waits {
+        // Records in hand are finished with first, so that others do not get them again.
+        let patience = shared.config.poll_interval_max;
+        let until = rebalance.deadline - patience / RESERVE;
+        let let_go = async {
+            loop {
+                let mut let_go = std::pin::pin!(shared.let_go.notified());
+                let_go.as_mut().enable();
+                if !shared.lock().has_in_hand(partitions) {
+                    return;
+                }
+                let_go.await;
+            }
+        };
+        if timeout_at(until, let_go).await.is_err() {
+            tracing::warn!("the application still works on records of revoked partitions");
+        }
+    }
+    if shared.config.auto_commit {
+        let offsets = shared.lock().to_commit(true, Some(partitions));
+        let left = rebalance.deadline.saturating_duration_since(Instant::now());
+        let timeout = (left / 2).max(Duration::from_secs(1));
+        let timeout = timeout.min(shared.cluster.config().request_timeout);
+        if let Err(error) = commit::commit(shared, &offsets, timeout).await {
+            tracing::warn!(%error, "offsets of revoked partitions could not be committed");
+        }
+    }
+    call(rebalance, handler.revoked(rebalance)).await;
+    let mut state = shared.lock();
+    for name in partitions {
+        state.unassign(name);
+    }
+}
