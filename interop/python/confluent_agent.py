@@ -50,6 +50,8 @@ def produce(arguments):
             "acks": "all",
             "enable.idempotence": True,
             "compression.type": arguments.compression,
+            # Why sequences were repeated or epochs raised, on standard error.
+            "debug": "eos",
         }
     )
     acknowledged = 0

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::install::schemas;
-use crate::process::{Process, tail};
+use crate::process::{LONG_TAIL_LINES, Process, tail};
 use crate::report::Passed;
 use crate::workspace::Workspace;
 
@@ -77,7 +77,8 @@ fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
     let log = cargo(workspace, command, "tests", 30)?;
     let (passed, ignored) = count_tests(&std::fs::read_to_string(&log)?);
     if passed == 0 {
-        return Err(Failure::new(format!("cargo ran no test{}", tail(&log))));
+        let tail = tail(&log, LONG_TAIL_LINES);
+        return Err(Failure::new(format!("cargo ran no test{tail}")));
     }
     Ok(Passed::note(format!(
         "{passed} tests passed, {ignored} ignored"

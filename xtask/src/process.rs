@@ -15,8 +15,10 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::wait::wait_for;
 
-/// Lines of a log that a failure shows.
+/// Lines of a log that a failure shows, of a process among others.
 const TAIL_LINES: usize = 12;
+/// And of one that ran by itself, such as a compiler.
+pub(crate) const LONG_TAIL_LINES: usize = 60;
 /// Characters of each of them.
 const TAIL_WIDTH: usize = 240;
 
@@ -110,7 +112,8 @@ impl Process {
         if status.success() {
             Ok(process.log.clone())
         } else {
-            Err(process.failed(status))
+            let tail = tail(&process.log, LONG_TAIL_LINES);
+            Err(Failure::new(format!("{name} ended with {status}{tail}")))
         }
     }
 
@@ -162,7 +165,7 @@ impl Process {
 
     /// The end of the process's log and the log's path, to add to a message.
     pub(crate) fn tail(&self) -> String {
-        tail(&self.log)
+        tail(&self.log, TAIL_LINES)
     }
 }
 
@@ -178,12 +181,12 @@ pub(crate) fn began() -> Instant {
     *BEGAN.get_or_init(Instant::now)
 }
 
-/// The last lines of a log, and its path.
-pub(crate) fn tail(log: &Path) -> String {
+/// The last `count` lines of a log, and its path.
+pub(crate) fn tail(log: &Path, count: usize) -> String {
     let text = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = text.lines().collect();
     let mut shown = String::new();
-    for line in &lines[lines.len().saturating_sub(TAIL_LINES)..] {
+    for line in &lines[lines.len().saturating_sub(count)..] {
         shown.push_str("\n    | ");
         shown.extend(line.chars().take(TAIL_WIDTH));
     }

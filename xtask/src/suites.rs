@@ -56,8 +56,11 @@ impl Suite {
 /// All suites.
 pub(crate) fn all() -> Vec<Suite> {
     let mut suites = groups();
-    suites.extend(static_members());
-    suites.extend(Protocol::ALL.map(mixed));
+    let more = static_members().into_iter().chain(Protocol::ALL.map(mixed));
+    suites.extend(more.map(|suite| Suite {
+        slow: true,
+        ..suite
+    }));
     suites.extend(java::all());
     suites
 }
