@@ -14,6 +14,7 @@ mod suites;
 mod wait;
 mod workspace;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -57,6 +58,9 @@ struct Selection {
     /// The broker under the interop suites; `kafka` checks the programs themselves
     #[arg(long, value_enum, default_value_t = BrokerKind::Kohort)]
     broker: BrokerKind,
+    /// The program to test, instead of the one built here
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
     /// Print the names of steps and suites, and run nothing
     #[arg(long)]
     list: bool,
@@ -92,7 +96,8 @@ fn perform(task: Task) -> Result<bool, Failure> {
         }
         Task::Interop(selection) => {
             let mut report = Report::default();
-            if selection.broker == BrokerKind::Kohort && !selection.list {
+            let builds = selection.broker == BrokerKind::Kohort && selection.program.is_none();
+            if builds && !selection.list {
                 report.run("build", || checks::build_program(&workspace));
             }
             run_suites(&workspace, &selection, &mut report)?;
@@ -119,7 +124,13 @@ fn run_suites(
     selection: &Selection,
     report: &mut Report,
 ) -> Result<(), Failure> {
-    let run = Run::new(workspace.clone(), selection.broker);
+    let workspace = match &selection.program {
+        Some(program) => workspace
+            .clone()
+            .with_program(std::path::absolute(program)?),
+        None => workspace.clone(),
+    };
+    let run = Run::new(workspace, selection.broker);
     for suite in suites::all() {
         if !selection.chooses(&suite.name) || (selection.quick && suite.slow) {
             continue;

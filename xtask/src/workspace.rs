@@ -11,6 +11,7 @@ use crate::failure::Failure;
 pub(crate) struct Workspace {
     root: PathBuf,
     target: PathBuf,
+    program: PathBuf,
 }
 
 impl Workspace {
@@ -23,7 +24,12 @@ impl Workspace {
             Some(folder) => std::path::absolute(folder)?,
             None => root.join("target"),
         };
-        Ok(Self { root, target })
+        let program = target.join("release").join("kohort");
+        Ok(Self {
+            root,
+            target,
+            program,
+        })
     }
 
     /// The sources of the interop programs.
@@ -38,9 +44,14 @@ impl Workspace {
         Ok(folder)
     }
 
-    /// The program that users run, built with the release profile.
-    pub(crate) fn program(&self) -> PathBuf {
-        self.target.join("release").join("kohort")
+    /// The program under test: the one that users run, built with the release profile.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The same workspace with another program under test.
+    pub(crate) fn with_program(self, program: PathBuf) -> Self {
+        Self { program, ..self }
     }
 
     /// A command that starts in the root of the repository.
