@@ -83,11 +83,10 @@ pub fn encode_response<M: Message>(
     out.finish_with_length()
 }
 
-/// Reads a request whose header has been read. Nothing may follow it.
+/// Reads a request whose header has been read. What follows it is ignored, as Kafka does:
+/// librdkafka up to 2.16 asks for all topics (Metadata from version 9) with three bytes too many.
 pub fn decode_request<R: Request>(mut input: Decoder, version: i16) -> Result<R, DecodeError> {
-    let request = R::decode(&mut input, version)?;
-    input.finish()?;
-    Ok(request)
+    R::decode(&mut input, version)
 }
 
 /// The correlation id of a response, by which its request is found.
