@@ -214,9 +214,12 @@ impl Segment {
 
     /// The largest timestamp of the first batch, from the file if need be, or −1.
     pub(crate) fn read_first_timestamp(&self) -> Result<i64, LogError> {
-        let mut scanner = self.scan(0);
-        let first = scanner.next().map_err(|e| self.scan_error(e))?;
-        Ok(first.map_or(-1, |batch| batch.header.max_timestamp))
+        let mut bytes = Vec::new();
+        self.file
+            .read_at(&mut bytes, 0, HEADER_LENGTH)
+            .map_err(|e| LogError::io("cannot read", self.name(), e))?;
+        let first = self.header(&bytes, 0, self.size())?;
+        Ok(first.map_or(-1, |header| header.max_timestamp))
     }
 
     /// The file with the batches.

@@ -30,12 +30,16 @@ impl Log {
     /// Does what is due: retention, compaction, forgetting silent producers, and gives memory back
     /// that nobody uses. May take long when it compacts; appends and reads go on meanwhile.
     ///
+    /// It flushes too: what is never flushed (because nobody asks for acks=all) would have to be
+    /// read and written again after a kill.
+    ///
     /// Call it every few minutes, as Kafka does (`log.retention.check.interval.ms`).
     pub fn maintain(&self, now_ms: i64) -> Result<Maintenance, LogError> {
         let mut checkpoint = self.maintenance.lock();
         self.check_writable()?;
         let config = self.config();
         let mut done = Maintenance::default();
+        self.flush()?;
         self.delete_segments(&mut checkpoint, &config, now_ms, &mut done)?;
         if config.cleanup_policy.compacts() {
             self.compact(&mut checkpoint, &config, now_ms, &mut done)?;

@@ -154,7 +154,7 @@ impl Opening {
         replay.reach(end_offset);
         let (producers, snapshot_offset) = (replay.producers, replay.snapshot_offset);
         self.remove_snapshots(&names, snapshot_offset, end_offset)?;
-        if !self.recovery.clean {
+        if !self.recovery.clean && !names.is_empty() {
             // What was removed must not come back when the log has grown beyond it.
             self.storage
                 .sync()

@@ -5,7 +5,10 @@ use std::{
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use super::{Storage, StorageFile};
@@ -14,27 +17,24 @@ use super::{Storage, StorageFile};
 #[derive(Debug)]
 pub struct DiskStorage {
     folder: PathBuf,
+    /// The folder is new, and its parent does not know that durably.
+    is_new: AtomicBool,
 }
 
 impl DiskStorage {
     /// The folder, which is made if there is none (its parent is not).
     pub fn open(folder: impl Into<PathBuf>) -> io::Result<DiskStorage> {
         let folder = folder.into();
-        match fs::create_dir(&folder) {
-            Ok(()) => {
-                if let Some(parent) = folder.parent() {
-                    let parent = match parent.as_os_str().is_empty() {
-                        true => Path::new("."),
-                        false => parent,
-                    };
-                    File::open(parent)?.sync_all()?;
-                }
-            }
+        let is_new = match fs::create_dir(&folder) {
+            Ok(()) => true,
             // On a read-only file system that is what it says even if the folder is there.
-            Err(_) if folder.is_dir() => {}
+            Err(_) if folder.is_dir() => false,
             Err(error) => return Err(error),
-        }
-        Ok(DiskStorage { folder })
+        };
+        Ok(DiskStorage {
+            folder,
+            is_new: AtomicBool::new(is_new),
+        })
     }
 }
 
@@ -81,7 +81,16 @@ impl Storage for DiskStorage {
     }
 
     fn sync(&self) -> io::Result<()> {
-        File::open(&self.folder)?.sync_all()
+        File::open(&self.folder)?.sync_all()?;
+        if self.is_new.load(Ordering::Acquire) {
+            let parent = self
+                .folder
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+            self.is_new.store(false, Ordering::Release);
+        }
+        Ok(())
     }
 }
 
