@@ -77,11 +77,12 @@ fn apply(search: &mut Search, part: &mut Part, chain: &[Move], last: u32) {
     // topics.
     let (most, loaded) = part.loads.most(to);
     if most > part.loads.of(receiver) + 1 {
-        search.steps += part.owner.len();
-        let partition = (0..part.owner.len())
-            .filter(|&partition| part.owner[partition] == loaded)
-            .max_by_key(|&partition| part.is_foreign(partition))
+        let partition = part
+            .owner
+            .iter()
+            .position(|&owner| owner == loaded)
             .expect("who has too many has one");
+        search.steps += partition;
         part.give(partition, receiver);
     }
 }
