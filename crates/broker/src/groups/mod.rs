@@ -48,7 +48,7 @@ struct Handle {
 enum Input {
     Request {
         caller: Caller,
-        request: Request,
+        request: Box<Request>,
         reply: oneshot::Sender<Result<Reply, ErrorCode>>,
     },
     Done(WorkDone),
@@ -188,7 +188,7 @@ impl Groups {
         let (reply, answer) = oneshot::channel();
         let input = Input::Request {
             caller,
-            request,
+            request: Box::new(request),
             reply,
         };
         handle

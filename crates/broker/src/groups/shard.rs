@@ -211,7 +211,7 @@ impl ShardTask {
                 self.next_token += 1;
                 let token = Token(self.next_token);
                 self.waiting.insert(token, reply);
-                shard.request(token, &caller, request, now, out);
+                shard.request(token, &caller, *request, now, out);
             }
             Input::Done(done) => shard.done(done, now, out),
         }

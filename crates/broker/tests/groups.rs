@@ -1,0 +1,342 @@
+//! Groups, over the wire: what concerns the shards' shell.
+
+mod common;
+
+use bytes::Bytes;
+use common::*;
+use kohort_broker::Broker;
+use kohort_wire::{ByteString, ErrorCode, messages::*};
+
+fn join(group: &str, member_id: &str, instance_id: Option<&str>) -> JoinGroupRequest {
+    JoinGroupRequest {
+        group_id: group.into(),
+        session_timeout_ms: 6_000,
+        rebalance_timeout_ms: 6_000,
+        member_id: member_id.into(),
+        group_instance_id: instance_id.map(Into::into),
+        protocol_type: "consumer".into(),
+        protocols: vec![JoinGroupProtocol {
+            name: "range".into(),
+            metadata: Bytes::from_static(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        }],
+        reason: None,
+    }
+}
+
+fn sync(group: &str, joined: &JoinGroupResponse, instance_id: Option<&str>) -> SyncGroupRequest {
+    SyncGroupRequest {
+        group_id: group.into(),
+        generation_id: joined.generation_id,
+        member_id: joined.member_id.clone(),
+        group_instance_id: instance_id.map(Into::into),
+        protocol_type: Some("consumer".into()),
+        protocol_name: Some("range".into()),
+        assignments: vec![SyncGroupAssignment {
+            member_id: joined.member_id.clone(),
+            assignment: Bytes::from_static(b"all"),
+        }],
+    }
+}
+
+fn heartbeat(
+    group: &str,
+    joined: &JoinGroupResponse,
+    instance_id: Option<&str>,
+) -> HeartbeatRequest {
+    HeartbeatRequest {
+        group_id: group.into(),
+        generation_id: joined.generation_id,
+        member_id: joined.member_id.clone(),
+        group_instance_id: instance_id.map(Into::into),
+    }
+}
+
+/// Joins as the only member, and syncs.
+async fn join_alone(
+    client: &mut Client,
+    group: &str,
+    instance_id: Option<&str>,
+) -> JoinGroupResponse {
+    let mut joined = client.ask(9, join(group, "", instance_id)).await;
+    if joined.error_code == ErrorCode::MEMBER_ID_REQUIRED {
+        let member_id = joined.member_id.clone();
+        joined = client.ask(9, join(group, &member_id, instance_id)).await;
+    }
+    assert_eq!(joined.error_code, ErrorCode::NONE, "{joined:?}");
+    let synced = client.ask(5, sync(group, &joined, instance_id)).await;
+    assert_eq!(synced.error_code, ErrorCode::NONE, "{synced:?}");
+    assert_eq!(&synced.assignment[..], b"all");
+    joined
+}
+
+async fn in_folder(folder: &std::path::Path) -> Broker {
+    builder().data_dir(folder).start().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_group_forms_commits_and_is_described_listed_and_deleted() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    let joined = join_alone(&mut client, "g", None).await;
+    let beat = client.ask(4, heartbeat("g", &joined, None)).await;
+    assert_eq!(beat.error_code, ErrorCode::NONE);
+
+    let mut request = commit("g", "t", 0, 7);
+    request.generation_id_or_member_epoch = joined.generation_id;
+    request.member_id = joined.member_id.clone();
+    let committed = client.ask(9, request).await;
+    assert_eq!(
+        committed.topics[0].partitions[0].error_code,
+        ErrorCode::NONE
+    );
+    assert_eq!(client.committed("g", "t", 0).await, 7);
+
+    let listed = client.ask(5, ListGroupsRequest::default()).await;
+    assert_eq!(&*listed.groups[0].group_id, "g");
+    let describe = DescribeGroupsRequest {
+        groups: vec!["g".into(), "nobody".into()],
+        include_authorized_operations: true,
+    };
+    let described = client.ask(5, describe).await;
+    assert_eq!(described.groups.len(), 2);
+    let group = described
+        .groups
+        .iter()
+        .find(|it| &*it.group_id == "g")
+        .unwrap();
+    assert_eq!(&*group.group_state, "Stable");
+    assert_eq!(&*group.members[0].client_host, "/127.0.0.1");
+    assert_ne!(group.authorized_operations, i32::MIN);
+
+    let delete = || DeleteGroupsRequest {
+        groups_names: vec!["g".into()],
+    };
+    let refused = client.ask(2, delete()).await;
+    assert_eq!(refused.results[0].error_code, ErrorCode::NON_EMPTY_GROUP);
+    let leave = LeaveGroupRequest {
+        group_id: "g".into(),
+        member_id: ByteString::new(),
+        members: vec![MemberIdentity {
+            member_id: joined.member_id.clone(),
+            ..MemberIdentity::default()
+        }],
+    };
+    client.ask(5, leave).await;
+    let deleted = client.ask(2, delete()).await;
+    assert_eq!(deleted.results[0].error_code, ErrorCode::NONE);
+}
+
+#[tokio::test]
+async fn a_join_that_waits_is_answered_when_the_group_is_ready() {
+    let broker = Broker::builder()
+        .set("group.initial.rebalance.delay.ms", "300")
+        .start()
+        .await
+        .unwrap();
+    let mut first = Client::connect(&broker).await;
+    let mut second = Client::connect(&broker).await;
+    // Version 3 needs no second try to get an id.
+    first.send(3, &join("g", "", None)).await;
+    second.send(3, &join("g", "", None)).await;
+    let first = first.receive_as::<JoinGroupRequest>(3).await;
+    let second = second.receive_as::<JoinGroupRequest>(3).await;
+    assert_eq!(
+        (first.error_code, second.error_code),
+        (ErrorCode::NONE, ErrorCode::NONE)
+    );
+    assert_eq!(first.generation_id, second.generation_id);
+    assert_ne!(first.member_id, second.member_id);
+}
+
+/// KAFKA-16973.
+#[tokio::test]
+async fn c3_what_is_answered_is_there_after_a_restart_without_shutdown() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = in_folder(folder.path()).await;
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    for offset in 1..20 {
+        assert_eq!(client.commit("g", "t", 0, offset).await, ErrorCode::NONE);
+    }
+    drop(client);
+    let address = broker.address();
+    drop(broker);
+    // Until it has let go of the folder.
+    let broker = loop {
+        match builder()
+            .data_dir(folder.path())
+            .listen(address.to_string())
+            .start()
+            .await
+        {
+            Ok(broker) => break broker,
+            Err(_) => tokio::task::yield_now().await,
+        }
+    };
+    let mut client = Client::connect(&broker).await;
+    assert_eq!(client.committed("g", "t", 0).await, 19);
+}
+
+/// KAFKA-19246.
+#[tokio::test]
+async fn k4_an_error_of_the_group_reaches_clients_of_every_version() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    // The empty group id is not one that can be fetched as a consumer group's member.
+    let bad = |version: i16| OffsetFetchRequest {
+        group_id: "g".into(),
+        topics: Some(vec![OffsetFetchRequestTopic {
+            name: "t".into(),
+            partition_indexes: vec![0],
+        }]),
+        ..if version >= 8 {
+            OffsetFetchRequest {
+                groups: vec![OffsetFetchRequestGroup {
+                    group_id: "g".into(),
+                    member_id: Some("nobody".into()),
+                    member_epoch: 3,
+                    topics: Some(Vec::new()),
+                }],
+                ..OffsetFetchRequest::default()
+            }
+        } else {
+            OffsetFetchRequest::default()
+        }
+    };
+    let mut newest = bad(9);
+    newest.group_id = ByteString::new();
+    newest.topics = Some(Vec::new());
+    let response = client.ask(9, newest).await;
+    assert!(response.groups[0].error_code.is_error(), "{response:?}");
+
+    // A broker that is stopping answers every version with an error of the group.
+    for version in [1, 2, 5, 7] {
+        let response = client.ask(version, bad(version)).await;
+        assert_eq!(response.error_code, ErrorCode::NONE);
+        assert_eq!(response.topics[0].partitions[0].committed_offset, -1);
+    }
+}
+
+/// redpanda #4900.
+#[tokio::test]
+async fn x4_a_deleted_group_stays_deleted_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = in_folder(folder.path()).await;
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    client.commit("g", "t", 0, 3).await;
+    client.commit("other", "t", 0, 4).await;
+    let delete = DeleteGroupsRequest {
+        groups_names: vec!["g".into()],
+    };
+    let deleted = client.ask(2, delete).await;
+    assert_eq!(deleted.results[0].error_code, ErrorCode::NONE);
+    broker.shutdown().await;
+
+    let broker = in_folder(folder.path()).await;
+    let mut client = Client::connect(&broker).await;
+    let listed = client.ask(5, ListGroupsRequest::default()).await;
+    let ids: Vec<_> = listed
+        .groups
+        .iter()
+        .map(|it| it.group_id.to_string())
+        .collect();
+    assert_eq!(ids, ["other"]);
+    assert_eq!(client.committed("g", "t", 0).await, -1);
+}
+
+/// kop #1289.
+#[tokio::test]
+async fn x8_a_member_that_joins_right_after_a_commit_starts_from_that_commit() {
+    let broker = builder().start().await.unwrap();
+    let mut committer = Client::connect(&broker).await;
+    let mut member = Client::connect(&broker).await;
+    committer.create_topic("t", 1).await;
+    for offset in 1..50 {
+        assert_eq!(committer.commit("g", "t", 0, offset).await, ErrorCode::NONE);
+        assert_eq!(member.committed("g", "t", 0).await, offset);
+    }
+}
+
+/// ydb PR 49893.
+#[tokio::test]
+async fn x9_an_offset_that_was_never_committed_is_minus_one_without_an_error() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    let response = client.ask(8, offset_fetch("never", "t", 0)).await;
+    let group = &response.groups[0];
+    assert_eq!(group.error_code, ErrorCode::NONE);
+    assert_eq!(group.topics[0].partitions[0].error_code, ErrorCode::NONE);
+    assert_eq!(group.topics[0].partitions[0].committed_offset, -1);
+}
+
+/// confluent-kafka-go #494.
+#[tokio::test]
+async fn x11_a_static_member_survives_a_restart_of_the_coordinator_unfenced() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = in_folder(folder.path()).await;
+    let mut client = Client::connect(&broker).await;
+    let joined = join_alone(&mut client, "g", Some("one")).await;
+    broker.shutdown().await;
+
+    let broker = in_folder(folder.path()).await;
+    let mut client = Client::connect(&broker).await;
+    let beat = client.ask(4, heartbeat("g", &joined, Some("one"))).await;
+    assert_eq!(beat.error_code, ErrorCode::NONE);
+    let synced = client.ask(5, sync("g", &joined, Some("one"))).await;
+    assert_eq!(synced.error_code, ErrorCode::NONE);
+    assert_eq!(&synced.assignment[..], b"all");
+}
+
+#[tokio::test]
+async fn commits_and_fetches_by_topic_id_find_the_names() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    let id = client.create_topic("t", 1).await;
+    let mut request = commit("g", "", 0, 5);
+    request.topics[0].topic_id = id;
+    let mut unknown = request.topics[0].clone();
+    unknown.topic_id = kohort_wire::Uuid(77);
+    request.topics.push(unknown);
+    let committed = client.ask(10, request).await;
+    let codes: Vec<_> = committed
+        .topics
+        .iter()
+        .map(|topic| (topic.topic_id, topic.partitions[0].error_code))
+        .collect();
+    assert!(codes.contains(&(id, ErrorCode::NONE)), "{codes:?}");
+    assert!(codes.contains(&(kohort_wire::Uuid(77), ErrorCode::UNKNOWN_TOPIC_ID)));
+
+    let mut request = offset_fetch("g", "", 0);
+    request.groups[0].topics.as_mut().unwrap()[0].topic_id = id;
+    let fetched = client.ask(10, request).await;
+    let topic = &fetched.groups[0].topics[0];
+    assert_eq!(
+        (topic.topic_id, topic.partitions[0].committed_offset),
+        (id, 5)
+    );
+}
+
+#[tokio::test]
+async fn what_was_committed_for_a_deleted_topic_is_forgotten() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    client.commit("g", "t", 0, 5).await;
+    let delete = DeleteTopicsRequest {
+        topic_names: vec!["t".into()],
+        timeout_ms: 1000,
+        ..DeleteTopicsRequest::default()
+    };
+    client.ask(5, delete).await;
+    client.create_topic("t", 1).await;
+    let forgotten = async {
+        while client.committed("g", "t", 0).await != -1 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, forgotten).await.unwrap();
+}
