@@ -178,45 +178,52 @@ async fn c3_what_is_answered_is_there_after_a_restart_without_shutdown() {
     assert_eq!(client.committed("g", "t", 0).await, 19);
 }
 
-/// KAFKA-19246.
+/// KAFKA-19246. And a shard whose log is damaged costs its own groups only.
 #[tokio::test]
 async fn k4_an_error_of_the_group_reaches_clients_of_every_version() {
-    let broker = builder().start().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let broker = in_folder(folder.path()).await;
     let mut client = Client::connect(&broker).await;
     client.create_topic("t", 1).await;
-    // The empty group id is not one that can be fetched as a consumer group's member.
-    let bad = |version: i16| OffsetFetchRequest {
-        group_id: "g".into(),
-        topics: Some(vec![OffsetFetchRequestTopic {
-            name: "t".into(),
-            partition_indexes: vec![0],
-        }]),
-        ..if version >= 8 {
-            OffsetFetchRequest {
-                groups: vec![OffsetFetchRequestGroup {
-                    group_id: "g".into(),
-                    member_id: Some("nobody".into()),
-                    member_epoch: 3,
-                    topics: Some(Vec::new()),
-                }],
-                ..OffsetFetchRequest::default()
-            }
-        } else {
-            OffsetFetchRequest::default()
-        }
-    };
-    let mut newest = bad(9);
-    newest.group_id = ByteString::new();
-    newest.topics = Some(Vec::new());
-    let response = client.ask(9, newest).await;
-    assert!(response.groups[0].error_code.is_error(), "{response:?}");
+    client.commit("g", "t", 0, 3).await;
+    client.commit("other", "t", 0, 4).await;
+    broker.shutdown().await;
+    let shard = kohort_group::coordinator::partition_of("g", 50);
+    let log = folder.path().join(format!(
+        "__consumer_offsets-{shard}/00000000000000000000.log"
+    ));
+    let mut bytes = std::fs::read(&log).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&log, &bytes).unwrap();
 
-    // A broker that is stopping answers every version with an error of the group.
+    let broker = in_folder(folder.path()).await;
+    let mut client = Client::connect(&broker).await;
     for version in [1, 2, 5, 7] {
-        let response = client.ask(version, bad(version)).await;
-        assert_eq!(response.error_code, ErrorCode::NONE);
-        assert_eq!(response.topics[0].partitions[0].committed_offset, -1);
+        let request = OffsetFetchRequest {
+            group_id: "g".into(),
+            topics: Some(vec![OffsetFetchRequestTopic {
+                name: "t".into(),
+                partition_indexes: vec![0],
+            }]),
+            ..OffsetFetchRequest::default()
+        };
+        let response = client.ask(version, request).await;
+        let code = match version {
+            1 => response.topics[0].partitions[0].error_code,
+            _ => response.error_code,
+        };
+        assert!(
+            code.is_error() && code.is_retriable(),
+            "version {version}: {response:?}"
+        );
     }
+    for version in [8, 9] {
+        let response = client.ask(version, offset_fetch("g", "t", 0)).await;
+        assert!(response.groups[0].error_code.is_retriable());
+    }
+    assert_eq!(client.committed("other", "t", 0).await, 4);
+    // Nothing is damaged further.
+    assert_eq!(std::fs::read(&log).unwrap(), bytes);
 }
 
 /// redpanda #4900.

@@ -74,6 +74,7 @@ fn load_batch(shard: &mut Shard, batch: &Batch) -> Result<u64, LoadError> {
         offset: header.base_offset,
         error,
     };
+    batch.check_crc().map_err(failed)?;
     let records = batch.records(BATCH_BYTES_MAX).map_err(failed)?;
     let mut count = 0;
     for record in &records {

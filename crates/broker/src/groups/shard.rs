@@ -25,7 +25,7 @@ const INPUTS_MAX: usize = 10_000;
 const LOAD_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long a shard that could not be loaded is left alone.
-const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
+const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 
 type Waiting = oneshot::Sender<Result<Reply, ErrorCode>>;
 
@@ -40,6 +40,13 @@ pub(super) struct ShardTask {
     waiting: HashMap<Token, Waiting>,
     waiting_checked: usize,
     next_token: u64,
+}
+
+/// From when on, and how, requests are sent away while there is no shard.
+#[derive(Debug, Clone, Copy)]
+struct Refusal {
+    from: Instant,
+    code: ErrorCode,
 }
 
 /// Why a shard stopped serving.
@@ -94,14 +101,17 @@ impl ShardTask {
 
     /// The shard as its log has it; `None` when the broker stops.
     async fn load(&mut self) -> Option<Shard> {
+        let mut refusal = Refusal {
+            from: Instant::now() + LOAD_PATIENCE,
+            code: ErrorCode::COORDINATOR_LOAD_IN_PROGRESS,
+        };
         loop {
             let partition = Arc::clone(&self.partition);
             let (config, topics) = (self.config(), self.node.snapshot());
             let topics = Arc::clone(&topics.coordinator);
             let started_at = Instant::now();
             let loading = tokio::task::spawn_blocking(move || load(&partition, config, topics));
-            let loaded = self.meanwhile(loading).await?;
-            match loaded {
+            match self.meanwhile(loading, refusal).await? {
                 Ok(Ok((shard, records))) => {
                     if records > 0 {
                         info!(
@@ -123,23 +133,27 @@ impl ShardTask {
                 }
                 Err(panic) => std::panic::resume_unwind(panic.into_panic()),
             }
-            self.meanwhile(tokio::time::sleep(RELOAD_INTERVAL)).await?;
+            refusal = Refusal {
+                from: Instant::now(),
+                code: ErrorCode::COORDINATOR_NOT_AVAILABLE,
+            };
+            let pause = tokio::time::sleep(RELOAD_INTERVAL);
+            self.meanwhile(pause, refusal).await?;
         }
     }
 
-    /// Waits for something while there is no shard, and sends away those who have waited too long.
-    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
-        let patience = tokio::time::sleep(LOAD_PATIENCE);
-        tokio::pin!(work, patience);
-        let mut is_patient = true;
+    /// Waits for something while there is no shard, and from some time on sends requests away.
+    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>, refusal: Refusal) -> Option<T> {
+        tokio::pin!(work);
         loop {
+            let refuses = Instant::now() >= refusal.from;
             tokio::select! {
                 done = &mut work => return Some(done),
                 () = self.stopping.cancelled() => return None,
-                () = &mut patience, if is_patient => is_patient = false,
-                input = self.inputs.recv(), if !is_patient => match input? {
+                () = tokio::time::sleep_until(refusal.from), if !refuses => {}
+                input = self.inputs.recv(), if refuses => match input? {
                     Input::Request { reply, .. } => {
-                        let _ = reply.send(Err(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS));
+                        let _ = reply.send(Err(refusal.code));
                     }
                     Input::Done(_) => {}
                 },

@@ -1,0 +1,139 @@
+//! What is kept in a folder, and what happens when the folder is not well.
+
+mod common;
+
+use std::{fs, path::Path};
+
+use common::*;
+use kohort_broker::{Broker, StartError};
+use kohort_wire::ErrorCode;
+
+async fn start(folder: &Path) -> Result<Broker, StartError> {
+    builder().data_dir(folder).start().await
+}
+
+#[tokio::test]
+async fn topics_records_producers_and_settings_survive_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = start(folder.path()).await.unwrap();
+    let cluster_id = broker.cluster_id().to_owned();
+    let mut client = Client::connect(&broker).await;
+    let id = client
+        .create_topic_with("t", 2, &[("retention.ms", "86400000")])
+        .await;
+    client.produce("t", 1, &["a", "b"]).await;
+    let records = batch_of(&["c"], |batch| batch.set_producer(4000, 0, 0));
+    client.ask(12, produce("t", 1, records.clone(), -1)).await;
+    broker.shutdown().await;
+
+    let broker = start(folder.path()).await.unwrap();
+    assert_eq!(broker.cluster_id(), cluster_id);
+    let mut client = Client::connect(&broker).await;
+    let mut by_id = fetch("", 1, 0, 0);
+    by_id.topics[0].topic_id = id;
+    let fetched = client.ask(13, by_id).await;
+    assert_eq!(values(&fetched.responses[0].partitions[0]), ["a", "b", "c"]);
+    // The producer sends its batch once more.
+    let again = client.ask(12, produce("t", 1, records, -1)).await;
+    let again = &again.responses[0].partition_responses[0];
+    assert_eq!((again.error_code, again.base_offset), (ErrorCode::NONE, 2));
+}
+
+#[tokio::test]
+async fn a_folder_belongs_to_one_broker_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = start(folder.path()).await.unwrap();
+    let error = start(folder.path()).await.unwrap_err();
+    assert!(matches!(error, StartError::Locked(_)), "{error}");
+    broker.shutdown().await;
+    start(folder.path()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = start(&file).await.unwrap_err();
+    assert!(error.to_string().contains("file"), "{error}");
+    fs::write(folder.path().join("kohort.json"), "{").unwrap();
+    let error = start(folder.path()).await.unwrap_err();
+    assert!(error.to_string().contains("kohort.json"), "{error}");
+}
+
+#[tokio::test]
+async fn a_damaged_partition_is_left_out_and_the_others_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = start(folder.path()).await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 2).await;
+    client.produce("t", 0, &["a"]).await;
+    client.produce("t", 0, &["b"]).await;
+    client.produce("t", 1, &["c"]).await;
+    broker.shutdown().await;
+    // Not a clean start, so that the log is looked through.
+    let partition = folder.path().join("t-0");
+    for file in ["clean-shutdown", ".kafka_cleanshutdown"] {
+        let _ = fs::remove_file(partition.join(file));
+    }
+    let log = partition.join("00000000000000000000.log");
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[65] ^= 1;
+    fs::write(&log, &bytes).unwrap();
+
+    let broker = start(folder.path()).await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    assert_eq!(
+        client.produce("t", 0, &["x"]).await.error_code,
+        ErrorCode::KAFKA_STORAGE_ERROR
+    );
+    assert_eq!(
+        client.fetch("t", 0, 0).await.error_code,
+        ErrorCode::KAFKA_STORAGE_ERROR
+    );
+    assert_eq!(values(&client.fetch("t", 1, 0).await), ["c"]);
+    assert_eq!(
+        client.produce("t", 1, &["d"]).await.error_code,
+        ErrorCode::NONE
+    );
+    assert_eq!(fs::read(&log).unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn folders_of_no_topic_are_put_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = start(folder.path()).await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    broker.shutdown().await;
+    fs::create_dir(folder.path().join("ghost-0")).unwrap();
+    fs::create_dir(folder.path().join("old-0.AAAAAAAAAAAAAAAAAAAAAQ-delete")).unwrap();
+    let _broker = start(folder.path()).await.unwrap();
+    let names: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(names.iter().any(|name| name == "t-0"), "{names:?}");
+    assert!(
+        names
+            .iter()
+            .any(|name| name.starts_with("ghost-0") && name.ends_with("-stray"))
+    );
+    assert!(!names.iter().any(|name| name.ends_with("-delete")));
+}
+
+#[tokio::test]
+async fn many_brokers_live_in_one_process() {
+    let mut brokers = Vec::new();
+    for _ in 0..20 {
+        brokers.push(builder().start().await.unwrap());
+    }
+    for broker in &brokers {
+        let mut client = Client::connect(broker).await;
+        client.create_topic("t", 1).await;
+        client.produce("t", 0, &["a"]).await;
+    }
+    for broker in brokers {
+        broker.shutdown().await;
+    }
+}
