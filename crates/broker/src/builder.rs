@@ -20,7 +20,7 @@ use crate::{
     groups::Groups,
     logs::Logs,
     maintenance,
-    net::{Budget, Listener, accept},
+    net::{Budget, Holders, Listener, accept},
     node::Node,
     settings::{BROKER, Fixed, Values, View, list},
     topics::{Catalog, OFFSETS_TOPIC, Store},
@@ -128,6 +128,8 @@ impl Builder {
         let node = Arc::new(Node {
             request_bytes: Budget::new(fixed.queued_request_bytes_max),
             response_bytes: Budget::new(fixed.queued_response_bytes_max),
+            request_holders: Holders::default(),
+            response_holders: Holders::default(),
             fetch_sessions: Sessions::new(fixed.fetch_sessions_max),
             fixed,
             clock,

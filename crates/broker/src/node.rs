@@ -10,7 +10,7 @@ use crate::{
     complaints::Complaints,
     fetching::Sessions,
     groups::Groups,
-    net::{Budget, Peer},
+    net::{Budget, Holders, Peer},
     settings::{Fixed, Live},
     topics::{Catalog, Snapshot},
 };
@@ -25,8 +25,10 @@ pub(crate) struct Node {
     pub(crate) fetch_sessions: Sessions,
     /// Memory for requests.
     pub(crate) request_bytes: Budget,
+    pub(crate) request_holders: Holders,
     /// Memory for fetched records that wait to be sent.
     pub(crate) response_bytes: Budget,
+    pub(crate) response_holders: Holders,
     pub(crate) complaints: Complaints,
     /// Where clients are told to find the broker, when it is not where they have found it.
     pub(crate) advertised: Option<(ByteString, u16)>,

@@ -232,7 +232,6 @@ async fn a_thousand_connections_that_say_nothing_do_not_disturb() {
 async fn large_requests_wait_for_memory_and_small_ones_do_not() {
     let broker = builder()
         .set("queued.max.request.bytes", "1048576")
-        .set("kohort.connection.stall.timeout.ms", "1000")
         .start()
         .await
         .unwrap();
@@ -250,6 +249,35 @@ async fn large_requests_wait_for_memory_and_small_ones_do_not() {
     let large = "x".repeat(600_000);
     let produced = good.produce("t", 0, &[&large]).await;
     assert_eq!(produced.error_code, ErrorCode::NONE);
+    expect_end(&mut greedy).await;
+}
+
+#[tokio::test]
+async fn peers_that_take_all_memory_for_responses_and_do_not_read_lose_it() {
+    let broker = builder()
+        .set("kohort.queued.max.response.bytes", "2097152")
+        .start()
+        .await
+        .unwrap();
+    let mut good = Client::connect(&broker).await;
+    good.create_topic("t", 1).await;
+    let large = "x".repeat(900_000);
+    for _ in 0..20 {
+        good.produce("t", 0, &[&large]).await;
+    }
+    let mut deaf = Vec::new();
+    for _ in 0..8 {
+        let mut client = Client::connect(&broker).await;
+        for _ in 0..16 {
+            client.send(12, &fetch("t", 0, 0, 0)).await;
+        }
+        deaf.push(client);
+    }
+    for offset in 0..20 {
+        let fetched =
+            async { while good.fetch("t", 0, offset).await.records.unwrap().is_empty() {} };
+        tokio::time::timeout(PATIENCE, fetched).await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -21,6 +21,12 @@ const BUDGET_SHARE: usize = 16;
 /// The least that a response is given when memory is short.
 const BYTES_MIN: usize = 1 << 20;
 
+/// How long a fetch waits for memory at least.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A peer that has read nothing for so long may lose its connection when memory is short.
+const DEAF_AFTER: Duration = Duration::from_secs(1);
+
 /// How long a consumer that waits for more than a byte is left asleep after a wake-up, so that it
 /// does not look at each single append.
 const NAP: Duration = Duration::from_millis(5);
@@ -154,6 +160,19 @@ impl Waiting<'_> {
         }
     }
 
+    /// Waits for memory. When it takes long, a peer that holds much of it and does not read what it
+    /// has asked for has to go.
+    async fn take(&self, bytes: usize) -> Reserved {
+        loop {
+            tokio::select! {
+                reserved = self.node.response_bytes.take(bytes) => return reserved,
+                () = tokio::time::sleep(DEAF_AFTER / 4) => {
+                    self.node.response_holders.dismiss_largest(DEAF_AFTER);
+                }
+            }
+        }
+    }
+
     /// Reads what there is now, as far as there is memory for it.
     async fn read_now(&self) -> (Vec<Batches>, Reserved) {
         let snapshot = self.node.snapshot();
@@ -176,19 +195,21 @@ impl Waiting<'_> {
             Some(reserved) => reserved,
             None => {
                 bytes_max = bytes_max.min(BYTES_MIN);
-                let patience = self.until.max(Instant::now() + Duration::from_millis(100));
-                let waited = tokio::time::timeout_at(patience, budget.take(bytes_max)).await;
+                let patience = self.until.max(Instant::now() + MEMORY_PATIENCE);
+                let waited = tokio::time::timeout_at(patience, self.take(bytes_max)).await;
                 waited.unwrap_or_else(|_| {
                     bytes_max = 0;
                     Reserved::default()
                 })
             }
         };
-        if bytes_max == 0 && there_may_be > 0 && reserved.bytes() == 0 {
-            // Not even room for one batch. The consumer asks again.
-            return (read(&snapshot, &[], Limits { bytes_max: 0 }), reserved);
-        }
-        let batches = read(&snapshot, self.wanted, Limits { bytes_max });
+        // Without memory not even one batch: the consumer asks again.
+        let at_least_one = reserved.bytes() > 0 || there_may_be == 0;
+        let limits = Limits {
+            bytes_max,
+            at_least_one,
+        };
+        let batches = read(&snapshot, self.wanted, limits);
         reserved.shrink(batches.iter().map(|batches| batches.records.len()).sum());
         (batches, reserved)
     }

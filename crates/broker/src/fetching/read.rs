@@ -11,6 +11,9 @@ use crate::topics::{Partition, Snapshot};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) bytes_max: usize,
+    /// Whether the first partition that has anything gets a batch even if it is larger, so that
+    /// consumers get on (KIP-74).
+    pub(crate) at_least_one: bool,
 }
 
 /// What was read of a partition.
@@ -42,11 +45,10 @@ impl Batches {
 }
 
 /// Reads the partitions in their order. Each gets what its limit and the rest of the common one
-/// allow; the first that has anything gets a batch even if it is larger, so that consumers get on
-/// (KIP-74).
+/// allow.
 pub(crate) fn read(snapshot: &Snapshot, wanted: &[Wanted], limits: Limits) -> Vec<Batches> {
     let mut room = limits.bytes_max;
-    let mut is_first = true;
+    let mut is_first = limits.at_least_one;
     wanted
         .iter()
         .map(|wanted| {

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{net::TcpStream, time::Instant};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{
@@ -44,6 +45,11 @@ enum End {
     Sending(Duration),
     #[error("the peer has not read its responses for {0:?} (kohort.connection.stall.timeout.ms)")]
     Reading(Duration),
+    #[error(
+        "memory is short, and no connection holds more of it (queued.max.request.bytes, \
+         kohort.queued.max.response.bytes)"
+    )]
+    Memory,
     #[error("the broker stops")]
     Stopped,
 }
@@ -53,7 +59,7 @@ impl End {
     fn is_strange(&self) -> bool {
         match self {
             End::Read(ReadError::TooLong { .. } | ReadError::OtherProtocol(_)) => true,
-            End::Refused(_) | End::Sending(_) | End::Reading(_) => true,
+            End::Refused(_) | End::Sending(_) | End::Reading(_) | End::Memory => true,
             End::Read(_) | End::Write(_) | End::Idle(_) | End::Stopped => false,
         }
     }
@@ -71,8 +77,16 @@ pub(super) async fn serve(mut stream: TcpStream, peer: Peer, node: Arc<Node>) {
 
 async fn run(stream: &mut TcpStream, peer: Peer, node: &Arc<Node>) -> End {
     let (read_half, mut write_half) = stream.split();
-    let mut reader = FrameReader::new(node.fixed.request_max_bytes, node.request_bytes.clone());
-    let mut writer = FrameWriter::new();
+    let dismissal = CancellationToken::new();
+    let dismissed = dismissal.cancelled();
+    tokio::pin!(dismissed);
+    let mut reader = FrameReader::new(
+        node.fixed.request_max_bytes,
+        node.request_bytes.clone(),
+        node.request_holders.clone(),
+        dismissal.clone(),
+    );
+    let mut writer = FrameWriter::new(node.response_holders.clone(), dismissal.clone());
     let mut in_flight = InFlight::default();
     let stopping = node.stopping.cancelled();
     tokio::pin!(stopping);
@@ -116,6 +130,7 @@ async fn run(stream: &mut TcpStream, peer: Peer, node: &Arc<Node>) -> End {
                 }
                 Err(error) => return error.into(),
             },
+            () = &mut dismissed => return End::Memory,
             () = &mut stopping, if drain_until.is_none() => {
                 drain_until = Some(Instant::now() + DRAIN_TIMEOUT);
                 watch.as_mut().reset(Instant::now() + DRAIN_TIMEOUT);

@@ -1,9 +1,12 @@
 //! Frames as they come in.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use tokio::{net::tcp::ReadHalf, time::Instant};
+use tokio_util::sync::CancellationToken;
 
-use super::{Budget, Reserved};
+use super::{Budget, Holder, Holders, Reserved};
 
 /// The buffer that a connection gets when there is something to read; an idle one has none.
 const BUFFER_LENGTH_MIN: usize = 4 * 1024;
@@ -12,6 +15,9 @@ const BUFFER_LENGTH_MIN: usize = 4 * 1024;
 /// through while large ones wait for each other.
 const FREE_LENGTH: usize = 16 * 1024;
 
+/// How long one waits for memory before somebody who holds much of it has to go.
+const MEMORY_PATIENCE: Duration = Duration::from_millis(50);
+
 /// Reads frames: a length of four bytes, then as many bytes.
 #[derive(Debug)]
 pub(super) struct FrameReader {
@@ -19,6 +25,9 @@ pub(super) struct FrameReader {
     frame_length_max: usize,
     budget: Budget,
     reserved: Reserved,
+    holders: Holders,
+    holder: Option<Holder>,
+    dismissal: CancellationToken,
     progress_at: Instant,
     waits_for_budget: bool,
 }
@@ -50,12 +59,20 @@ pub(super) enum ReadError {
 }
 
 impl FrameReader {
-    pub(super) fn new(frame_length_max: usize, budget: Budget) -> FrameReader {
+    pub(super) fn new(
+        frame_length_max: usize,
+        budget: Budget,
+        holders: Holders,
+        dismissal: CancellationToken,
+    ) -> FrameReader {
         FrameReader {
             buffer: BytesMut::new(),
             frame_length_max,
             budget,
             reserved: Reserved::default(),
+            holders,
+            holder: None,
+            dismissal,
             progress_at: Instant::now(),
             waits_for_budget: false,
         }
@@ -124,17 +141,38 @@ impl FrameReader {
             .max(BUFFER_LENGTH_MIN);
         let uncovered = (filled + room).saturating_sub(FREE_LENGTH + self.reserved.bytes());
         if uncovered > 0 && wanted > FREE_LENGTH {
-            self.waits_for_budget = true;
-            let more = self.budget.take(uncovered).await;
-            self.reserved.merge(more);
-            self.waits_for_budget = false;
-            self.progress_at = Instant::now();
+            self.take_budget(uncovered).await;
         }
         self.buffer.reserve(room);
         Ok(())
     }
 
+    async fn take_budget(&mut self, bytes: usize) {
+        let more = match self.budget.try_take(bytes) {
+            Some(more) => more,
+            None => {
+                self.waits_for_budget = true;
+                loop {
+                    tokio::select! {
+                        more = self.budget.take(bytes) => break more,
+                        () = tokio::time::sleep(MEMORY_PATIENCE) => {
+                            self.holders.dismiss_largest(Duration::ZERO);
+                        }
+                    }
+                }
+            }
+        };
+        self.reserved.merge(more);
+        self.waits_for_budget = false;
+        self.progress_at = Instant::now();
+        let holder = self
+            .holder
+            .get_or_insert_with(|| self.holders.join(self.dismissal.clone()));
+        holder.note(self.reserved.bytes());
+    }
+
     fn take_frame(&mut self, length: usize) -> Incoming {
+        self.holder = None;
         let mut frame = self.buffer.split_to(length);
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();

@@ -8,8 +8,9 @@ use std::{
 use bytes::{Buf, Bytes};
 use kohort_wire::codec::Frame;
 use tokio::{io::AsyncWriteExt, net::tcp::WriteHalf, time::Instant};
+use tokio_util::sync::CancellationToken;
 
-use super::Reserved;
+use super::{Holder, Holders, Reserved};
 
 /// How many pieces go into one write.
 const PIECES_MAX: usize = 64;
@@ -24,10 +25,13 @@ pub(super) struct FrameWriter {
     queued_total: u64,
     sent_total: u64,
     progress_at: Instant,
+    holders: Holders,
+    holder: Option<Holder>,
+    dismissal: CancellationToken,
 }
 
 impl FrameWriter {
-    pub(super) fn new() -> FrameWriter {
+    pub(super) fn new(holders: Holders, dismissal: CancellationToken) -> FrameWriter {
         FrameWriter {
             pieces: VecDeque::new(),
             bytes: 0,
@@ -35,6 +39,9 @@ impl FrameWriter {
             queued_total: 0,
             sent_total: 0,
             progress_at: Instant::now(),
+            holders,
+            holder: None,
+            dismissal,
         }
     }
 
@@ -65,7 +72,25 @@ impl FrameWriter {
         }
         if reserved.bytes() > 0 {
             self.reserved.push_back((self.queued_total, reserved));
+            self.note_held();
         }
+    }
+
+    /// Tells the others how much of the common memory waits for this peer.
+    fn note_held(&mut self) {
+        if self.reserved.is_empty() {
+            self.holder = None;
+            return;
+        }
+        let held = self
+            .reserved
+            .iter()
+            .map(|(_, reserved)| reserved.bytes())
+            .sum();
+        let holder = self
+            .holder
+            .get_or_insert_with(|| self.holders.join(self.dismissal.clone()));
+        holder.note(held);
     }
 
     /// Writes some of what waits. May be dropped at any time without losing anything.
@@ -100,6 +125,9 @@ impl FrameWriter {
             && *end <= self.sent_total
         {
             self.reserved.pop_front();
+        }
+        if self.holder.is_some() {
+            self.note_held();
         }
         if self.pieces.is_empty() && self.pieces.capacity() > PIECES_MAX {
             self.pieces = VecDeque::new();

@@ -42,7 +42,10 @@ impl Fixed {
             node_id: view.int("node.id"),
             rack: view.text("broker.rack").map(str::to_owned),
             connections_max_idle: millis("connections.max.idle.ms"),
-            request_max_bytes: view.size("socket.request.max.bytes"),
+            // What can never be held cannot be received.
+            request_max_bytes: view
+                .size("socket.request.max.bytes")
+                .min(view.size("queued.max.request.bytes")),
             queued_request_bytes_max: view.size("queued.max.request.bytes"),
             queued_response_bytes_max: view.size("kohort.queued.max.response.bytes"),
             connection_requests_max: view.size("kohort.connection.max.requests"),
