@@ -191,7 +191,7 @@ impl Waiting<'_> {
         let budget = &self.node.response_bytes;
         let share = (self.node.fixed.queued_response_bytes_max / BUDGET_SHARE).max(BYTES_MIN);
         let mut bytes_max = self.bytes_max.min(there_may_be).min(share);
-        let mut reserved = match budget.try_take(bytes_max) {
+        let mut reserved = match budget.try_take(bytes_max.max(there_may_be.min(1))) {
             Some(reserved) => reserved,
             None => {
                 bytes_max = bytes_max.min(BYTES_MIN);
