@@ -1,4 +1,4 @@
-//! A broker for tests: the one at `KOHORT_TEST_SERVERS`.
+//! A broker for tests, and what tests do with it.
 #![allow(dead_code)]
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,9 +8,34 @@ use kohort::{
     producer::Compression,
 };
 
-/// Where the broker is; `None` if there is none to test against.
-pub(crate) async fn servers() -> Option<String> {
-    std::env::var("KOHORT_TEST_SERVERS").ok()
+/// A broker.
+pub(crate) struct Servers {
+    address: String,
+    _broker: Option<kohort_broker::Broker>,
+}
+
+impl std::ops::Deref for Servers {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.address
+    }
+}
+
+/// A broker of the test's own, or the one at `KOHORT_TEST_SERVERS`.
+pub(crate) async fn servers() -> Servers {
+    if let Ok(address) = std::env::var("KOHORT_TEST_SERVERS") {
+        let _broker = None;
+        return Servers { address, _broker };
+    }
+    let builder = kohort_broker::Broker::builder()
+        .listen("127.0.0.1:0")
+        .set("group.initial.rebalance.delay.ms", "0");
+    let broker = builder.start().await.unwrap();
+    Servers {
+        address: broker.address().to_string(),
+        _broker: Some(broker),
+    }
 }
 
 /// A name that no other test uses, in this run or another.

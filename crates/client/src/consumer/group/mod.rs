@@ -398,17 +398,27 @@ impl GroupTask {
 
 fn consumer(shared: &Shared) -> Member {
     let config = &shared.config;
-    // A version 4 UUID, in the form in which Kafka writes its ids.
-    let random = (0..4).fold(0, |id: u128, _| id << 32 | u128::from(random_u32()));
-    let versioned = random & !(0xf << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62;
     Member::Consumer(Box::new(ConsumerMember::new(ConsumerMemberConfig {
         group_id: config.group_id.clone().unwrap_or_default(),
-        member_id: Uuid(versioned).to_string().into(),
+        member_id: random_id(),
         instance_id: config.group_instance_id.clone(),
         rack_id: config.rack.clone(),
         rebalance_timeout_ms: millis(config.poll_interval_max),
         server_assignor: config.group_remote_assignor.clone(),
     })))
+}
+
+/// A version 4 UUID in the form in which Kafka writes ids. None begins with a dash, which command
+/// lines would take for an option.
+fn random_id() -> ByteString {
+    loop {
+        let random = (0..4).fold(0, |id: u128, _| id << 32 | u128::from(random_u32()));
+        let versioned = random & !(0xf << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+        let id = Uuid(versioned).to_string();
+        if !id.starts_with('-') {
+            return id.into();
+        }
+    }
 }
 
 fn classic(shared: &Shared, assignors: &Assignors) -> Result<Member> {
