@@ -5,6 +5,7 @@ mod world;
 
 mod describing;
 mod heartbeats;
+mod interleaving;
 mod joining;
 mod leaving;
 mod migrating;

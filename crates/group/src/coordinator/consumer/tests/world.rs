@@ -171,7 +171,7 @@ impl World {
     /// The shard as another coordinator would load it.
     pub(crate) fn loaded(&self, log: &[Record]) -> Shard {
         let topics = Arc::new(self.topics());
-        let mut shard = Shard::new(Arc::new(self.config.clone()), topics, [8; 32]);
+        let mut shard = Shard::new(Arc::new(self.config.clone()), topics, self.seed());
         for record in log {
             let (key, value) = record.encode().expect("a record can be encoded");
             shard
@@ -181,8 +181,16 @@ impl World {
         shard
     }
 
+    /// No two shards may give out the same member ids.
+    fn seed(&self) -> [u8; 32] {
+        let mut seed = [8; 32];
+        seed[..8].copy_from_slice(&self.sequence.to_le_bytes());
+        seed
+    }
+
     /// Another coordinator takes over.
     pub(crate) fn restart(&mut self) {
+        self.sequence += 1;
         let mut shard = self.loaded(&self.log);
         let mut out = Outbox::default();
         shard.loaded(self.now, &mut out);
@@ -220,6 +228,11 @@ impl World {
         self.shard
             .consumer_group(group_id)
             .expect("a consumer group")
+    }
+
+    pub(crate) fn is_member(&self, group_id: &str, member_id: &str) -> bool {
+        let group = self.shard.consumer_group(group_id);
+        group.is_some_and(|group| group.member(member_id).is_some())
     }
 
     pub(crate) fn state(&self, group_id: &str) -> &'static str {
