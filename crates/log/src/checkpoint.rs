@@ -25,7 +25,7 @@ impl Checkpoint {
             return Ok(None);
         };
         let mut checkpoint = Checkpoint::default();
-        let text = String::from_utf8(bytes).map_err(|_| None)?;
+        let text = unseal(&bytes).ok_or(None)?;
         let mut lines = text.lines();
         if lines.next() != Some("0") {
             return Err(None);
@@ -49,8 +49,22 @@ impl Checkpoint {
             "0\nstart-offset {}\ncleaned-to {}\nflushed-to {}\n",
             self.start_offset, self.cleaned_to, self.flushed_to
         );
-        replace_file(storage, CHECKPOINT, text.as_bytes())
+        replace_file(storage, CHECKPOINT, seal(text).as_bytes())
     }
+}
+
+/// Adds a line with the checksum of those before.
+fn seal(text: String) -> String {
+    let crc = crc32c::crc32c(text.as_bytes());
+    format!("{text}crc32c {crc:08x}\n")
+}
+
+/// The lines before the checksum, if it fits them.
+fn unseal(bytes: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (before, crc) = text.strip_suffix('\n')?.rsplit_once("crc32c ")?;
+    let crc = u32::from_str_radix(crc, 16).ok()?;
+    (crc == crc32c::crc32c(before.as_bytes())).then_some(before)
 }
 
 /// `recovery-point`: up to where the log is known to be durable. Written after every flush, in
@@ -115,7 +129,7 @@ pub(crate) struct CleanShutdown {
 impl CleanShutdown {
     pub(crate) fn load(storage: &dyn Storage) -> io::Result<Option<CleanShutdown>> {
         let bytes = read_file(storage, CLEAN_SHUTDOWN)?.unwrap_or_default();
-        let text = String::from_utf8(bytes).unwrap_or_default();
+        let text = unseal(&bytes).unwrap_or_default();
         let fields: Vec<i64> = text.split_whitespace().flat_map(str::parse).collect();
         Ok(match fields[..] {
             [base_offset, size, end_offset] => Some(CleanShutdown {
@@ -129,7 +143,7 @@ impl CleanShutdown {
 
     pub(crate) fn store(&self, storage: &dyn Storage) -> io::Result<()> {
         let text = format!("{} {} {}\n", self.base_offset, self.size, self.end_offset);
-        replace_file(storage, CLEAN_SHUTDOWN, text.as_bytes())
+        replace_file(storage, CLEAN_SHUTDOWN, seal(text).as_bytes())
     }
 }
 
@@ -149,8 +163,15 @@ mod tests {
         };
         checkpoint.store(&storage).unwrap();
         assert_eq!(Checkpoint::load(&storage).unwrap(), Some(checkpoint));
-        replace_file(&storage, CHECKPOINT, b"0\nstart-offset x\n").unwrap();
-        assert!(Checkpoint::load(&storage).is_err());
+        let text = read_file(&storage, CHECKPOINT).unwrap().unwrap();
+        for at in 0..text.len() {
+            let mut damaged = text.clone();
+            damaged[at] ^= 1;
+            replace_file(&storage, CHECKPOINT, &damaged).unwrap();
+            assert!(!matches!(Checkpoint::load(&storage), Ok(Some(c)) if c != checkpoint));
+            replace_file(&storage, CHECKPOINT, &text[..at]).unwrap();
+            assert!(Checkpoint::load(&storage).is_err());
+        }
     }
 
     #[test]

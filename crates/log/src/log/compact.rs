@@ -11,7 +11,7 @@ use std::{collections::HashMap, sync::Arc};
 use kohort_wire::records::{BatchBuilder, BatchHeader};
 use rustc_hash::FxHashMap;
 
-use super::{Log, Maintenance};
+use super::{Log, Maintenance, STORED_BATCH_MAX};
 use crate::{
     LogConfig, LogError,
     checkpoint::Checkpoint,
@@ -220,7 +220,7 @@ impl Cleaner<'_> {
                 if room == 0 && !self.latest.is_empty() {
                     return Ok(header.base_offset);
                 }
-                let limit = self.config.max_decompressed_bytes;
+                let limit = STORED_BATCH_MAX;
                 for record in header.records_in(bytes, &mut self.scratch, limit)? {
                     let record = record?;
                     let Some(key) = record.key else { continue };
@@ -280,7 +280,7 @@ impl Cleaner<'_> {
             horizon: header.delete_horizon_ms(),
         };
         let mut scratch = std::mem::take(&mut self.scratch);
-        for record in header.records_in(bytes, &mut scratch, self.config.max_decompressed_bytes)? {
+        for record in header.records_in(bytes, &mut scratch, STORED_BATCH_MAX)? {
             let record = record?;
             if !self.is_kept(header, record.offset, record.key, record.value) {
                 continue;
@@ -301,7 +301,7 @@ impl Cleaner<'_> {
         builder: &mut BatchBuilder,
     ) -> Result<(), LogError> {
         let mut scratch = std::mem::take(&mut self.scratch);
-        for record in header.records_in(bytes, &mut scratch, self.config.max_decompressed_bytes)? {
+        for record in header.records_in(bytes, &mut scratch, STORED_BATCH_MAX)? {
             let record = record?;
             if self.is_kept(header, record.offset, record.key, record.value) {
                 builder

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Log, View};
+use super::{Log, STORED_BATCH_MAX, View};
 use crate::{LogError, ProducerState, epochs::EpochEnd, scan::Scanned, segment::Segment};
 
 /// An offset, as ListOffsets answers.
@@ -57,7 +57,7 @@ impl Log {
                 continue;
             }
             let from = segment.offset_for(timestamp)?.max(bounds.start);
-            let found = bounds.find(self, &segment, from, timestamp, |time| time >= timestamp)?;
+            let found = bounds.find(&segment, from, timestamp, |time| time >= timestamp)?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -84,7 +84,7 @@ impl Log {
         let max = segment.max_timestamp();
         match max.timestamp < 0 {
             true => Ok(None),
-            false => bounds.find(self, &segment, max.offset, max.timestamp, |time| {
+            false => bounds.find(&segment, max.offset, max.timestamp, |time| {
                 time == max.timestamp
             }),
         }
@@ -139,13 +139,12 @@ impl Bounds {
     /// `timestamp`.
     fn find(
         &self,
-        log: &Log,
         segment: &Segment,
         from: i64,
         timestamp: i64,
         fits: impl Fn(i64) -> bool,
     ) -> Result<Option<TimestampOffset>, LogError> {
-        let limit = log.config().max_decompressed_bytes;
+        let limit = STORED_BATCH_MAX;
         let mut scratch = Vec::new();
         let mut scanner = segment.scan(segment.position(from)?);
         while let Some(batch) = scanner.next().map_err(|e| segment.scan_error(e))? {

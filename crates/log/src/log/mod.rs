@@ -32,6 +32,10 @@ use crate::{
     storage::Storage,
 };
 
+/// What a batch that is in a log may decompress to, in bytes: it was checked against the limit of
+/// its day when it was appended.
+const STORED_BATCH_MAX: usize = i32::MAX as usize;
+
 /// The log of one partition. Share it between threads as you like.
 ///
 /// Locks, in the order in which they are taken: `maintenance`, `flush`, `writer`, `view`. Readers
