@@ -2,6 +2,7 @@
 
 mod client;
 mod consume;
+mod demo;
 mod failure;
 mod format;
 mod groups;
@@ -34,6 +35,7 @@ struct Program {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Serve),
+    Demo(demo::Demo),
     /// Create, list, describe and delete topics.
     #[command(subcommand)]
     Topics(topics::Topics),
@@ -54,6 +56,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Program::parse().command {
         Command::Serve(serve) => serve.run(),
+        Command::Demo(demo) => block_on(demo.run()),
         Command::Topics(topics) => block_on(topics.run()),
         Command::Produce(produce) => block_on(produce.run()),
         Command::Consume(consume) => block_on(consume.run()),

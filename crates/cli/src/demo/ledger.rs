@@ -1,0 +1,302 @@
+//! What happened: who owns which partition, who processed which record, and whether all is well.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use super::PARTITIONS;
+use crate::failure::Failure;
+
+/// What happened.
+pub(super) struct Ledger {
+    began: Instant,
+    expected: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    partitions: Vec<Partition>,
+    members: BTreeMap<&'static str, MemberCount>,
+    /// By partition and offset, who processed the record.
+    processed: HashMap<(i32, i64), Vec<&'static str>>,
+    regions: BTreeMap<String, Region>,
+    strongest: Vec<(f64, String)>,
+    killed: Vec<&'static str>,
+    events: Vec<(Duration, String)>,
+    failure: Option<String>,
+}
+
+/// A partition, as it is shown.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Partition {
+    pub(super) owner: Option<&'static str>,
+    pub(super) position: i64,
+    pub(super) end: i64,
+}
+
+/// A member, as it is shown.
+#[derive(Debug, Clone, Default)]
+pub(super) struct MemberCount {
+    pub(super) records: usize,
+    pub(super) is_killed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Region {
+    count: usize,
+    strongest: f64,
+}
+
+/// All that is shown at one moment.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) elapsed: Duration,
+    pub(super) partitions: Vec<Partition>,
+    pub(super) members: Vec<(&'static str, MemberCount)>,
+    pub(super) events: Vec<(Duration, String)>,
+    pub(super) strongest: Option<(f64, String)>,
+}
+
+impl Ledger {
+    pub(super) fn new(expected: usize) -> Ledger {
+        let state = State {
+            partitions: vec![Partition::default(); PARTITIONS as usize],
+            ..State::default()
+        };
+        Ledger {
+            began: Instant::now(),
+            expected,
+            state: Mutex::new(state),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn began(&self) -> Instant {
+        self.began
+    }
+
+    pub(super) fn event(&self, text: impl Into<String>) {
+        self.lock().events.push((self.began.elapsed(), text.into()));
+    }
+
+    pub(super) fn fail(&self, text: String) {
+        self.lock().failure.get_or_insert(text);
+    }
+
+    pub(super) fn failure(&self) -> Option<String> {
+        self.lock().failure.clone()
+    }
+
+    pub(super) fn produced(&self, partition: i32) {
+        if let Some(partition) = self.lock().partitions.get_mut(partition as usize) {
+            partition.end += 1;
+        }
+    }
+
+    pub(super) fn assigned(&self, name: &'static str, partitions: &[i32]) {
+        self.event(format!("{name} gets {}", list(partitions)));
+        let mut state = self.lock();
+        state.members.entry(name).or_default();
+        for &number in partitions {
+            if let Some(partition) = state.partitions.get_mut(number as usize) {
+                partition.owner = Some(name);
+            }
+        }
+    }
+
+    pub(super) fn released(&self, name: &'static str, partitions: &[i32], how: &str) {
+        self.event(format!("{name} {how} {}", list(partitions)));
+        let mut state = self.lock();
+        for &number in partitions {
+            if let Some(partition) = state.partitions.get_mut(number as usize)
+                && partition.owner == Some(name)
+            {
+                partition.owner = None;
+            }
+        }
+    }
+
+    pub(super) fn kill(&self, name: &'static str) {
+        self.event(format!("{name} is killed, and says nothing to anybody"));
+        let mut state = self.lock();
+        state.killed.push(name);
+        state.members.entry(name).or_default().is_killed = true;
+    }
+
+    /// What a member does with a record: it counts per region and remembers the strongest.
+    pub(super) fn processed(
+        &self,
+        name: &'static str,
+        partition: i32,
+        offset: i64,
+        value: Option<&[u8]>,
+    ) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        // A killed member may still be in the middle of a step; nobody sees what it does.
+        if state.killed.contains(&name) {
+            return;
+        }
+        state.members.entry(name).or_default().records += 1;
+        let deliveries = state.processed.entry((partition, offset)).or_default();
+        deliveries.push(name);
+        let is_first = deliveries.len() == 1;
+        if let Some(partition) = state.partitions.get_mut(partition as usize) {
+            partition.position = partition.position.max(offset + 1);
+        }
+        if is_first {
+            state.count(value.unwrap_or_default());
+        }
+    }
+
+    /// Whether everything was written and processed.
+    pub(super) fn is_complete(&self) -> bool {
+        let state = self.lock();
+        let produced: i64 = state.partitions.iter().map(|partition| partition.end).sum();
+        produced == self.expected as i64 && state.processed.len() == self.expected
+    }
+
+    pub(super) fn view(&self) -> View {
+        let state = self.lock();
+        View {
+            elapsed: self.began.elapsed(),
+            partitions: state.partitions.clone(),
+            members: state
+                .members
+                .iter()
+                .map(|(&name, count)| (name, count.clone()))
+                .collect(),
+            events: state.events.clone(),
+            strongest: state.strongest.first().cloned(),
+        }
+    }
+
+    /// Prints what came of it all. An error if a record is missing, or came twice for no reason.
+    pub(super) fn report(&self, committed: &[Option<i64>]) -> Result<(), Failure> {
+        let state = self.lock();
+        println!("What the group found out:");
+        for (magnitude, place) in state.strongest.iter().take(3) {
+            println!("  magnitude {magnitude:.1}  {place}");
+        }
+        let mut regions: Vec<_> = state.regions.iter().collect();
+        regions.sort_by_key(|(_, region)| std::cmp::Reverse(region.count));
+        let regions: Vec<_> = regions
+            .iter()
+            .take(4)
+            .map(|(name, region)| {
+                format!("{name} {} (up to {:.1})", region.count, region.strongest)
+            })
+            .collect();
+        println!("  most earthquakes: {}", regions.join(", "));
+        println!();
+        println!("Check:");
+        let checks = [
+            self.check_complete(&state),
+            check_twice(&state),
+            check_committed(&state, committed),
+        ];
+        for check in &checks {
+            let (mark, text) = match check {
+                Ok(text) => ("ok", text),
+                Err(text) => ("FAILED", text),
+            };
+            println!("  {mark}: {text}");
+        }
+        match checks.iter().all(Result::is_ok) {
+            true => Ok(()),
+            false => Err(Failure::new("the demo did not go as it should")),
+        }
+    }
+
+    fn check_complete(&self, state: &State) -> Result<String, String> {
+        let produced: i64 = state.partitions.iter().map(|partition| partition.end).sum();
+        let text = format!(
+            "{produced} records were written, {} of them were delivered",
+            state.processed.len()
+        );
+        let complete = produced == self.expected as i64 && state.processed.len() == self.expected;
+        match complete {
+            true => Ok(format!("{text}: none is lost")),
+            false => Err(format!(
+                "{text}, {} are missing",
+                self.expected - state.processed.len()
+            )),
+        }
+    }
+}
+
+impl State {
+    fn count(&mut self, value: &[u8]) {
+        let Ok(quake) = serde_json::from_slice::<Value>(value) else {
+            self.failure = Some("a record is not the one that was written".to_owned());
+            return;
+        };
+        let place = quake["place"].as_str().unwrap_or_default();
+        let magnitude = quake["magnitude"].as_f64().unwrap_or_default();
+        let region = place.rsplit(", ").next().unwrap_or_default();
+        let region = match region {
+            "CA" => "California",
+            region => region,
+        };
+        let region = self.regions.entry(region.to_owned()).or_default();
+        region.count += 1;
+        region.strongest = region.strongest.max(magnitude);
+        self.strongest.push((magnitude, place.to_owned()));
+        self.strongest.sort_by(|a, b| b.0.total_cmp(&a.0));
+        self.strongest.truncate(3);
+    }
+}
+
+/// Records may come twice only after a member was killed: those that it had processed and not yet
+/// committed.
+fn check_twice(state: &State) -> Result<String, String> {
+    let twice = state
+        .processed
+        .values()
+        .filter(|deliveries| deliveries.len() > 1);
+    let (explained, others): (Vec<_>, Vec<_>) = twice
+        .partition(|deliveries| deliveries.len() == 2 && state.killed.contains(&deliveries[0]));
+    let killed = state.killed.join(", ");
+    match (explained.len(), others.len()) {
+        (0, 0) => Ok("none was delivered twice".to_owned()),
+        (count, 0) => Ok(format!(
+            "{count} were delivered twice: {killed} had processed them, and was killed before it \
+             had committed that"
+        )),
+        (_, count) => Err(format!("{count} were delivered twice for no reason")),
+    }
+}
+
+fn check_committed(state: &State, committed: &[Option<i64>]) -> Result<String, String> {
+    let ends: Vec<_> = state
+        .partitions
+        .iter()
+        .map(|partition| partition.end)
+        .collect();
+    let committed: Vec<_> = committed
+        .iter()
+        .map(|offset| offset.unwrap_or_default())
+        .collect();
+    match ends == committed {
+        true => Ok("the group has committed all partitions to their ends".to_owned()),
+        false => Err(format!(
+            "the group has committed {committed:?}, the ends are {ends:?}"
+        )),
+    }
+}
+
+fn list(partitions: &[i32]) -> String {
+    let numbers: Vec<_> = partitions.iter().map(i32::to_string).collect();
+    match numbers.len() {
+        1 => format!("partition {}", numbers[0]),
+        _ => format!("partitions {}", numbers.join(", ")),
+    }
+}
