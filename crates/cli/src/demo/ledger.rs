@@ -37,6 +37,7 @@ pub(super) struct Partition {
     pub(super) owner: Option<&'static str>,
     pub(super) position: i64,
     pub(super) end: i64,
+    written: i64,
 }
 
 /// A member, as it is shown.
@@ -97,7 +98,8 @@ impl Ledger {
 
     pub(super) fn produced(&self, partition: i32) {
         if let Some(partition) = self.lock().partitions.get_mut(partition as usize) {
-            partition.end += 1;
+            partition.written += 1;
+            partition.end = partition.end.max(partition.written);
         }
     }
 
@@ -122,6 +124,13 @@ impl Ledger {
                 partition.owner = None;
             }
         }
+    }
+
+    /// Who has processed the most records.
+    pub(super) fn busiest(&self) -> Option<&'static str> {
+        let state = self.lock();
+        let busiest = state.members.iter().max_by_key(|(_, count)| count.records);
+        busiest.map(|(&name, _)| name)
     }
 
     pub(super) fn kill(&self, name: &'static str) {
@@ -151,6 +160,8 @@ impl Ledger {
         let is_first = deliveries.len() == 1;
         if let Some(partition) = state.partitions.get_mut(partition as usize) {
             partition.position = partition.position.max(offset + 1);
+            // A record may be consumed before its producer has heard that it was written.
+            partition.end = partition.end.max(partition.position);
         }
         if is_first {
             state.count(value.unwrap_or_default());
@@ -160,7 +171,11 @@ impl Ledger {
     /// Whether everything was written and processed.
     pub(super) fn is_complete(&self) -> bool {
         let state = self.lock();
-        let produced: i64 = state.partitions.iter().map(|partition| partition.end).sum();
+        let produced: i64 = state
+            .partitions
+            .iter()
+            .map(|partition| partition.written)
+            .sum();
         produced == self.expected as i64 && state.processed.len() == self.expected
     }
 
@@ -217,7 +232,11 @@ impl Ledger {
     }
 
     fn check_complete(&self, state: &State) -> Result<String, String> {
-        let produced: i64 = state.partitions.iter().map(|partition| partition.end).sum();
+        let produced: i64 = state
+            .partitions
+            .iter()
+            .map(|partition| partition.written)
+            .sum();
         let text = format!(
             "{produced} records were written, {} of them were delivered",
             state.processed.len()

@@ -61,8 +61,9 @@ impl Demo {
             .start()
             .await
             .map_err(|error| Failure::new(error.to_string()))?;
+        let address = broker.address().to_string();
         let shown = tokio::select! {
-            shown = show(&broker.address().to_string(), self.lines) => shown,
+            shown = show(&address, self.lines) => shown,
             () = crate::client::interrupted() => Err(Failure::new("interrupted")),
         };
         broker.shutdown().await;
@@ -99,10 +100,14 @@ async fn show(address: &str, lines: bool) -> Result<(), Failure> {
         }
         if !has_killed && elapsed >= KILL_AT {
             has_killed = true;
-            let at = members.iter().position(|member| member.name() == "ben");
-            if let Some(at) = at {
-                ledger.kill("ben");
-                members.remove(at).kill();
+            let busiest = ledger.busiest();
+            if let Some(at) = members
+                .iter()
+                .position(|member| Some(member.name()) == busiest)
+            {
+                let member = members.remove(at);
+                ledger.kill(member.name());
+                member.kill();
             }
         }
         if let Some(failure) = ledger.failure() {
