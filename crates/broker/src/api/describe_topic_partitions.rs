@@ -97,8 +97,9 @@ fn describe(
                 leader_epoch: crate::LEADER_EPOCH,
                 replica_nodes: vec![node_id],
                 isr_nodes: vec![node_id],
-                eligible_leader_replicas: None,
-                last_known_elr: None,
+                // Not null: the Java client reads them without asking.
+                eligible_leader_replicas: Some(Vec::new()),
+                last_known_elr: Some(Vec::new()),
                 offline_replicas: Vec::new(),
             });
     DescribeTopicPartitionsResponseTopic {
