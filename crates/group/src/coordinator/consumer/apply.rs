@@ -128,11 +128,15 @@ impl ConsumerGroup {
 }
 
 fn read_profile(group: &mut ConsumerGroup, value: &ConsumerGroupMemberMetadataValue) -> Profile {
-    let mut nullable = |text: &Option<ByteString>| text.as_deref().map(|text| group.intern(text));
+    // Kafka writes an empty regular expression for none; an empty instance or rack would be none too.
+    let mut nullable = |text: &Option<ByteString>| {
+        let text = text.as_deref().filter(|text| !text.is_empty())?;
+        Some(group.intern(text))
+    };
     Profile {
         instance_id: nullable(&value.instance_id),
         rack_id: nullable(&value.rack_id),
-        regex: nullable(&value.subscribed_topic_regex).filter(|regex| !regex.is_empty()),
+        regex: nullable(&value.subscribed_topic_regex),
         server_assignor: nullable(&value.server_assignor),
         client_id: group.intern(&value.client_id),
         client_host: group.intern(&value.client_host),

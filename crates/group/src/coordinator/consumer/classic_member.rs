@@ -232,6 +232,11 @@ impl ConsumerStep<'_, '_> {
         if is_unknown && instance_id.is_none() && version >= MEMBER_ID_REQUIRED {
             return refuse(ErrorCode::MEMBER_ID_REQUIRED);
         }
+        let metadata = request.protocols.first().map(|protocol| &protocol.metadata);
+        let subscription = metadata.map(embedded::read_subscription);
+        let Some(Ok(subscription)) = subscription else {
+            return refuse(ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
+        };
         let admission = match (instance_id, holder) {
             (Some(_), Some(holder)) if is_unknown => {
                 let old = holder.id.clone();
@@ -248,11 +253,6 @@ impl ConsumerStep<'_, '_> {
                 None => Admission::New(self.group.intern(member_id)),
             },
             (None, Some(_)) => unreachable!("only an instance has a holder"),
-        };
-        let metadata = request.protocols.first().map(|protocol| &protocol.metadata);
-        let subscription = metadata.map(embedded::read_subscription);
-        let Some(Ok(subscription)) = subscription else {
-            return refuse(ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
         };
         let owned = embedded::to_ids(&subscription.owned_partitions, self.topics);
         Ok(ClassicJoin {

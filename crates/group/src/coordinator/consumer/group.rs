@@ -338,6 +338,8 @@ impl ConsumerGroup {
         if let Some(instance_id) = new_instance_id {
             self.instances.insert(instance_id, member_id);
         }
+        drop(old);
+        self.forget_unused();
     }
 
     fn release_instance(&mut self, profile: &Profile, member_id: &str) {
@@ -437,16 +439,13 @@ impl ConsumerGroup {
 
     /// A list of names, sorted and distinct, shared with members that have the same.
     pub(crate) fn intern_names<'a>(&mut self, names: impl Iterator<Item = &'a str>) -> Names {
-        let mut names: Vec<&str> = names.collect();
+        let mut names: Vec<Id> = names.map(|name| self.intern(name)).collect();
         names.sort_unstable();
         names.dedup();
-        let known = self.name_lists.iter().find(|list| {
-            list.len() == names.len() && list.iter().zip(&names).all(|(a, b)| **a == **b)
-        });
-        if let Some(known) = known {
+        if let Some(known) = self.name_lists.get(&names[..]) {
             return known.clone();
         }
-        let names: Names = names.into_iter().map(|name| self.intern(name)).collect();
+        let names = Names::from(names);
         self.name_lists.insert(names.clone());
         names
     }

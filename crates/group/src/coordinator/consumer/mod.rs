@@ -48,7 +48,7 @@ pub use work::{Work, WorkDone};
 use super::{Id, Shard, shard::Step};
 
 impl Shard {
-    /// The end of loading: sessions begin, and what was under way goes on.
+    /// The end of loading: sessions begin. Everything else goes on with the first heartbeat.
     pub(crate) fn consumer_loaded(&mut self, group_id: &Id, step: &mut Step<'_>) {
         let Some(mut consumer) = self.consumer_step(group_id, step) else {
             return;
@@ -57,8 +57,6 @@ impl Shard {
             consumer.restart_session(&member_id);
             consumer.restart_revocation(&member_id);
         }
-        consumer.refresh_regexes();
-        consumer.refresh_target();
     }
 
     /// Each group notices with its next heartbeat: see `refresh_metadata`.

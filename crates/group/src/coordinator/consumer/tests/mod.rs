@@ -14,5 +14,6 @@ mod ownership;
 mod regexes;
 mod rejections;
 mod replaying;
+mod restarting;
 mod static_members;
 mod topics;
