@@ -11,8 +11,8 @@ const MAGIC: u8 = 0;
 pub(crate) fn metadata_hash<'a>(names: impl Iterator<Item = &'a Id>, topics: &Topics) -> i64 {
     let mut hash = Xxh3::new();
     let mut is_empty = true;
-    for topic in names.filter_map(|name| topics.get(name)) {
-        hash.update(&topic_hash(topic).to_le_bytes());
+    for topic_hash in names.filter_map(|name| topics.hash_of(name, topic_hash)) {
+        hash.update(&topic_hash.to_le_bytes());
         is_empty = false;
     }
     match is_empty {

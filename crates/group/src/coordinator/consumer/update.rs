@@ -46,11 +46,10 @@ impl ConsumerStep<'_, '_> {
                 new
             }
         };
-        let before = match self.member(&member_id) {
+        let mut profile = match self.member(&member_id) {
             Some(member) => member.profile.clone(),
             None => Member::new(member_id.clone()).profile,
         };
-        let mut profile = before.clone();
         change(&mut profile, self.group);
         let mut subscription = Subscription {
             member_id,
@@ -58,10 +57,13 @@ impl ConsumerStep<'_, '_> {
             group_change: None,
         };
         let member_id = &subscription.member_id;
-        let is_new = self.member(member_id).is_none();
-        if profile == before && !is_new {
-            return subscription;
-        }
+        let before = match self.member(member_id) {
+            Some(member) if member.profile == profile => return subscription,
+            Some(member) => Some(member.profile.clone()),
+            None => None,
+        };
+        let is_new = before.is_none();
+        let before = before.unwrap_or_default();
         self.emit(records::member(self.id, member_id, &profile));
         if is_new {
             self.event(format!(
