@@ -4,8 +4,6 @@
 mod answers;
 mod join;
 mod protocol;
-#[cfg(test)]
-mod tests;
 
 use kohort_wire::{ByteString, ErrorCode};
 
@@ -308,16 +306,20 @@ impl ClassicMember {
     pub fn wake(&mut self, now: Millis) {
         self.go_on(now);
         let due = self.next_heartbeat.is_some_and(|next| next <= now);
-        let known = self.generation != NO_GENERATION && !self.member_id.is_empty();
-        let beats = !matches!(
-            self.state,
-            ClassicState::Joining | ClassicState::Leaving | ClassicState::Fatal
-        );
-        if due && known && beats && self.heartbeat.is_none() {
+        if due && self.beats() {
             self.next_heartbeat = Some(after(now, self.config.heartbeat_interval_ms));
             let request = protocol::heartbeat(&self.config, &self.member_id, self.generation);
             self.heartbeat = Some(self.actions.send(MemberRequest::Heartbeat(request)));
         }
+    }
+
+    /// Whether heartbeats are to be sent, and none is under way. Waiting to join is one by itself.
+    fn beats(&self) -> bool {
+        let waits = matches!(
+            self.state,
+            ClassicState::Joining | ClassicState::Leaving | ClassicState::Fatal
+        );
+        !waits && self.generation != NO_GENERATION && self.heartbeat.is_none()
     }
 
     /// See [`Member::next_action`](super::Member::next_action).
@@ -327,7 +329,7 @@ impl ClassicMember {
 
     /// See [`Member::next_wake`](super::Member::next_wake).
     pub fn next_wake(&self) -> Option<Millis> {
-        let heartbeat = self.next_heartbeat.filter(|_| self.heartbeat.is_none());
+        let heartbeat = self.next_heartbeat.filter(|_| self.beats());
         let waits = match self.state {
             ClassicState::Unsubscribed | ClassicState::Preparing | ClassicState::Stable => {
                 self.rejoin

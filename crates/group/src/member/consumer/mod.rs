@@ -4,8 +4,6 @@
 mod heartbeat;
 mod reconcile;
 mod state;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,0 +1,397 @@
+//! Members in step with a coordinator, in virtual time.
+
+mod member_world;
+
+use kohort_group::member::{Member, MemberRequest, MemberState, Partitions};
+use kohort_wire::{ByteString, Uuid, messages::ConsumerGroupHeartbeatRequest};
+use member_world::{Kind, World};
+
+const KINDS: [Kind; 3] = [Kind::Consumer, Kind::Range, Kind::Cooperative];
+
+fn heartbeats(world: &World, node: usize) -> Vec<&ConsumerGroupHeartbeatRequest> {
+    let sent = world.nodes[node].sent.iter();
+    let heartbeats = sent.filter_map(|request| match request {
+        MemberRequest::ConsumerHeartbeat(request) => Some(request),
+        _ => None,
+    });
+    heartbeats.collect()
+}
+
+fn told(world: &World, node: usize) -> Vec<&'static str> {
+    world.nodes[node]
+        .story
+        .iter()
+        .map(|(what, _)| *what)
+        .collect()
+}
+
+fn partitions(topic: &str, count: i32) -> Partitions {
+    (0..count).map(|p| (ByteString::from(topic), p)).collect()
+}
+
+#[test]
+fn members_share_everything_out_as_they_come_and_go() {
+    for kind in KINDS {
+        let mut world = World::new(1);
+        let first = world.join(kind);
+        world.until(World::is_shared_out);
+        assert_eq!(world.nodes[first].has.len(), 7);
+        for _ in 0..3 {
+            world.join(kind);
+            world.run(25_000);
+            assert!(world.is_shared_out(), "{kind:?}");
+        }
+        world.leave(first);
+        world.until(|world| world.nodes[first].left);
+        assert!(world.nodes[first].has.is_empty());
+        world.run(25_000);
+        assert!(world.is_shared_out());
+        // Nobody lost anything: all was given back in good order.
+        assert!(
+            (0..4).all(|node| !told(&world, node).contains(&"lost")),
+            "{kind:?}"
+        );
+    }
+}
+
+#[test]
+fn members_of_both_protocols_share_one_group() {
+    let mut world = World::new(1);
+    world.join(Kind::Cooperative);
+    world.run(10_000);
+    world.join(Kind::Consumer);
+    world.join(Kind::Range);
+    world.run(60_000);
+    assert!(world.is_shared_out());
+    world.leave(1);
+    world.run(60_000);
+    assert!(world.is_shared_out() && world.nodes[1].left);
+}
+
+/// M1
+#[test]
+fn the_heartbeat_after_a_rejoin_is_a_full_one() {
+    let mut world = World::new(1);
+    let node = world.join(Kind::Consumer);
+    world.until(World::is_shared_out);
+    world.run(20_000);
+    // It dies for longer than its session, and is not known any more when it wakes.
+    world.nodes[node].dead = true;
+    world.run(100_000);
+    world.nodes[node].dead = false;
+    let before = heartbeats(&world, node).len();
+    world.run(10_000);
+    assert!(told(&world, node).contains(&"lost"));
+    let after = &heartbeats(&world, node)[before..];
+    let join = after
+        .iter()
+        .find(|request| request.member_epoch == 0)
+        .unwrap();
+    assert_eq!(join.rebalance_timeout_ms, 30_000);
+    assert_eq!(join.subscribed_topic_names.as_ref().unwrap().len(), 2);
+    assert_eq!(join.topic_partitions.as_ref().unwrap().len(), 0);
+    // So is the one after any answer that did not come.
+    let steady = heartbeats(&world, node).len();
+    world.run(20_000);
+    let last = *heartbeats(&world, node)[steady..].last().unwrap();
+    assert!(last.subscribed_topic_names.is_none() && last.topic_partitions.is_none());
+    world.lost_percent = 100;
+    world.run(6_000);
+    world.lost_percent = 0;
+    world.run(200);
+    let full = *heartbeats(&world, node).last().unwrap();
+    assert!(full.subscribed_topic_names.is_some() && full.topic_partitions.is_some());
+}
+
+/// M2
+#[test]
+fn names_that_come_late_lose_no_partition() {
+    let mut world = World::new(1);
+    world.hide_names = true;
+    let node = world.join(Kind::Consumer);
+    world.run(30_000);
+    assert!(world.nodes[node].has.is_empty());
+    world.hide_names = false;
+    world.run(1_000);
+    assert!(world.is_shared_out());
+}
+
+/// M3
+#[test]
+fn a_rejoin_in_the_middle_of_a_reconciliation_ends_in_the_newest_assignment() {
+    let mut world = World::new(1);
+    let node = world.join(Kind::Consumer);
+    world.until(World::is_shared_out);
+    world.untold = true;
+    // Its application takes so long to let go that the coordinator fences it.
+    world.nodes[node].step_ms = 40_000;
+    let other = world.join(Kind::Consumer);
+    world.run(120_000);
+    assert!(told(&world, node).contains(&"lost"));
+    world.nodes[node].step_ms = 3;
+    world.run(120_000);
+    assert!(world.is_shared_out());
+    assert!(!world.nodes[other].has.is_empty() && !world.nodes[node].has.is_empty());
+}
+
+/// M4
+#[test]
+fn leaving_works_whatever_the_member_is_doing() {
+    for kind in KINDS {
+        for after_ms in (0..60).chain([1_000, 5_000]) {
+            let mut world = World::new(after_ms as u64);
+            let staying = world.join(kind);
+            world.run(50);
+            let node = world.join(kind);
+            world.run(after_ms);
+            world.leave(node);
+            world.run(20_000);
+            assert!(world.nodes[node].left, "{kind:?} after {after_ms} ms");
+            assert!(world.nodes[node].has.is_empty());
+            assert_eq!(world.members(), 1, "{kind:?} after {after_ms} ms");
+            assert_eq!(world.nodes[staying].has.len(), 7);
+        }
+    }
+}
+
+/// M6
+#[test]
+fn what_is_not_subscribed_to_any_more_is_let_go_of() {
+    for kind in KINDS {
+        let mut world = World::new(1);
+        let node = world.join(kind);
+        world.until(World::is_shared_out);
+        world.subscribe(node, &["b"]);
+        world.run(20_000);
+        assert_eq!(world.nodes[node].has, partitions("b", 3), "{kind:?}");
+        world.subscribe(node, &["a", "b"]);
+        world.run(20_000);
+        assert!(world.is_shared_out());
+    }
+}
+
+/// M9
+#[test]
+fn an_assignment_is_acknowledged_once() {
+    let mut world = World::new(1);
+    let node = world.join(Kind::Consumer);
+    world.run(60_000);
+    let told = heartbeats(&world, node);
+    let told = told.iter().filter(|request| {
+        let partitions = request.topic_partitions.as_ref();
+        partitions.is_some_and(|partitions| !partitions.is_empty())
+    });
+    assert_eq!(told.count(), 1);
+}
+
+/// M10
+#[test]
+fn a_member_that_has_nothing_to_do_does_nothing() {
+    for kind in KINDS {
+        let mut world = World::new(1);
+        let node = world.join(kind);
+        world.run(10_000);
+        let (wakes, sent) = (world.wakes(node), world.nodes[node].sent.len());
+        world.run(3_600_000);
+        let (wakes, sent) = (
+            world.wakes(node) - wakes,
+            world.nodes[node].sent.len() - sent,
+        );
+        assert!((700..=3700).contains(&sent), "{sent} requests an hour");
+        assert!(wakes <= sent + 5, "{wakes} wakes for {sent} requests");
+    }
+}
+
+/// M11
+#[test]
+fn after_the_coordinator_was_away_for_longer_than_the_session_it_goes_on_by_itself() {
+    for kind in KINDS {
+        let mut world = World::new(1);
+        let node = world.join(kind);
+        world.join(kind);
+        world.run(10_000);
+        world.untold = true;
+        world.lost_percent = 100;
+        world.run(200_000);
+        world.lost_percent = 0;
+        world.run(60_000);
+        assert!(world.is_shared_out(), "{kind:?}");
+        assert!(!world.nodes[node].has.is_empty());
+    }
+}
+
+/// X15
+#[test]
+fn a_disconnect_in_the_middle_of_a_join_recovers() {
+    for kind in [Kind::Range, Kind::Cooperative] {
+        for after_ms in 1..12 {
+            let mut world = World::new(1);
+            world.join(kind);
+            world.run(5_000);
+            world.join(kind);
+            world.run(after_ms);
+            world.lost_percent = 100;
+            world.run(30);
+            world.lost_percent = 0;
+            world.run(40_000);
+            assert!(world.is_shared_out(), "{kind:?} after {after_ms} ms");
+        }
+    }
+}
+
+/// X16
+#[test]
+fn an_application_away_in_the_middle_of_a_rebalance_loses_its_partitions() {
+    for kind in KINDS {
+        let mut world = World::new(1);
+        let node = world.join(kind);
+        world.until(World::is_shared_out);
+        world.nodes[node].step_ms = 5_000;
+        let other = world.join(kind);
+        world.run(2_000);
+        let now = world.now;
+        world.nodes[node].member.poll_interval_exceeded(now);
+        world.act(node);
+        assert!(world.nodes[node].has.is_empty());
+        assert!(told(&world, node).iter().all(|what| *what != "revoked"));
+        world.run(30_000);
+        assert_eq!(world.nodes[other].has.len(), 7, "{kind:?}");
+        // When it asks for records again, it joins again.
+        let now = world.now;
+        world.nodes[node].member.polled(now);
+        world.act(node);
+        world.run(30_000);
+        assert!(
+            world.is_shared_out() && !world.nodes[node].has.is_empty(),
+            "{kind:?}"
+        );
+    }
+}
+
+/// X17
+#[test]
+fn a_group_rolls_from_eager_to_cooperative() {
+    let mut world = World::new(1);
+    let mut old: Vec<_> = (0..3).map(|_| world.join(Kind::Range)).collect();
+    world.run(20_000);
+    for kind in [Kind::RangeAndCooperative, Kind::Cooperative] {
+        for node in std::mem::take(&mut old) {
+            world.leave(node);
+            world.until(|world| world.nodes[node].left);
+            old.push(world.join(kind));
+            world.run(20_000);
+            assert!(world.is_shared_out());
+        }
+    }
+}
+
+/// X18
+#[test]
+fn a_member_that_is_removed_in_the_middle_of_a_rebalance_joins_once_more() {
+    for kind in [Kind::Range, Kind::Cooperative] {
+        let mut world = World::new(1);
+        let node = world.join(kind);
+        world.until(World::is_shared_out);
+        world.untold = true;
+        // Nothing is heard of it for longer than its session.
+        world.nodes[node].dead = true;
+        world.join(kind);
+        world.run(30_000);
+        world.nodes[node].dead = false;
+        let before = world.nodes[node].sent.len();
+        world.run(30_000);
+        assert!(world.is_shared_out(), "{kind:?}");
+        assert!(told(&world, node).contains(&"lost"));
+        let joins = world.nodes[node].sent[before..].iter();
+        let joins = joins
+            .filter(|request| matches!(request, MemberRequest::Join(_)))
+            .count();
+        // With an empty id, with the id that it was given, and what cooperation needs.
+        assert!(joins <= 4, "{joins} joins");
+    }
+}
+
+/// X19
+#[test]
+fn a_topic_that_cannot_be_found_does_not_hold_up_the_others() {
+    let mut world = World::new(1);
+    let node = world.join(Kind::Consumer);
+    world.until(World::is_shared_out);
+    world.hide_names = true;
+    // The topic is deleted and created again: it has another id.
+    world.set_partitions("b", Uuid(9), 3);
+    world.run(30_000);
+    assert_eq!(world.nodes[node].has, partitions("a", 4));
+    world.hide_names = false;
+    world.run(1_000);
+    assert!(world.is_shared_out());
+}
+
+#[test]
+fn the_states_of_a_member_follow_each_other_as_they_should() {
+    let mut world = World::new(1);
+    let node = world.join(Kind::Consumer);
+    let mut states = vec![];
+    for _ in 0..3_000 {
+        let Member::Consumer(member) = &world.nodes[node].member else {
+            unreachable!()
+        };
+        if states.last() != Some(&member.state()) {
+            states.push(member.state());
+        }
+        world.run(1);
+    }
+    // What is acknowledged is said at once, so that state is never seen to last.
+    use MemberState::{Joining, Reconciling, Stable};
+    assert_eq!(states, [Joining, Reconciling, Stable]);
+}
+
+#[test]
+fn whatever_is_lost_on_the_way_everything_is_shared_out_in_the_end() {
+    for seed in 0..60 {
+        let mut world = World::new(seed);
+        let kinds: &[Kind] = match seed % 5 {
+            0 => &[Kind::Consumer],
+            1 => &[Kind::Range],
+            2 => &[Kind::Cooperative],
+            3 => &[Kind::Cooperative, Kind::Consumer],
+            _ => &[Kind::Cooperative, Kind::RangeAndCooperative],
+        };
+        world.untold = true;
+        world.lost_percent = 10;
+        let mut living = Vec::new();
+        for _ in 0..25 {
+            match world.any(10) {
+                0..5 if living.len() < 5 => {
+                    let kind = kinds[world.any(kinds.len())];
+                    living.push(world.join(kind));
+                }
+                5..7 if living.len() > 1 => {
+                    let node = living.swap_remove(world.any(living.len()));
+                    world.leave(node);
+                }
+                7 if living.len() > 1 => {
+                    let node = living.swap_remove(world.any(living.len()));
+                    world.nodes[node].dead = true;
+                    world.nodes[node].has.clear();
+                }
+                _ => {}
+            }
+            let ms = world.any(3_000) as i64;
+            world.run(ms);
+        }
+        if living.is_empty() {
+            living.push(world.join(kinds[0]));
+        }
+        world.lost_percent = 0;
+        world.run(200_000);
+        let failed: Vec<_> = world
+            .nodes
+            .iter()
+            .filter_map(|node| node.failed.clone())
+            .collect();
+        assert!(failed.is_empty(), "seed {seed}: {failed:?}");
+        assert!(world.is_shared_out(), "seed {seed}");
+        assert_eq!(world.members(), living.len(), "seed {seed}");
+    }
+}
