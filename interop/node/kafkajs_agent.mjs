@@ -152,3 +152,4 @@ async function eachBatch (given, { batch, resolveOffset, commitOffsetsIfNecessar
 
 const given = agent.parse()
 await { version, create, produce, consume }[given.command](given)
+process.exit(0)

@@ -20,9 +20,9 @@ pub(super) const PARTITIONS: usize = 8;
 
 /// Time for members to start and to share out the partitions, or to notice that
 /// one is gone: a session timeout of 6 s, a slow machine.
-pub(super) const GROUP_LIMIT: Duration = Duration::from_secs(45);
+pub(super) const GROUP_LIMIT: Duration = Duration::from_secs(60);
 /// Time for all that was produced to be delivered.
-pub(super) const DELIVERY_LIMIT: Duration = Duration::from_secs(45);
+pub(super) const DELIVERY_LIMIT: Duration = Duration::from_secs(60);
 
 /// Records a second, for producers that something happens to.
 pub(super) const RATE: u64 = 300;
