@@ -17,6 +17,7 @@
 mod admission;
 mod apply;
 mod classic_member;
+mod commits;
 mod describe;
 mod downgrade;
 mod embedded;

@@ -2,7 +2,7 @@
 
 use kohort_wire::{ErrorCode, messages::DescribedConsumerGroup};
 
-use super::world::{Client, World};
+use super::{client::Client, world::World};
 use crate::coordinator::{Reply, Request};
 
 fn describe(world: &mut World, group_id: &str) -> DescribedConsumerGroup {

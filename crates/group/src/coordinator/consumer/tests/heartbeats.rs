@@ -2,7 +2,7 @@
 
 use kohort_wire::ErrorCode;
 
-use super::world::{Client, World};
+use super::{client::Client, world::World};
 use crate::coordinator::GroupOverrides;
 
 fn one_member() -> (World, Client) {

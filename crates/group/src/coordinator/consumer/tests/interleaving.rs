@@ -6,10 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kohort_wire::ErrorCode;
 use proptest::prelude::*;
 
-use super::{
-    classic::Classic,
-    world::{Client, World},
-};
+use super::{classic::Classic, client::Client, world::World};
 use crate::coordinator::{Id, MigrationPolicy, Millis};
 
 const CLIENTS: usize = 5;

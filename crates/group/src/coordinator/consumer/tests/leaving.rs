@@ -2,7 +2,7 @@
 
 use kohort_wire::ErrorCode;
 
-use super::world::{Client, World};
+use super::{client::Client, world::World};
 
 #[test]
 fn what_a_member_leaves_goes_to_the_others() {

@@ -5,7 +5,8 @@ use kohort_wire::{ErrorCode, messages::*};
 
 use super::{
     classic::{Classic, rebalance},
-    world::{Client, World},
+    client::Client,
+    world::World,
 };
 use crate::coordinator::{MigrationPolicy, Reply, Request, classic::ClassicState};
 

@@ -4,10 +4,7 @@ use std::collections::BTreeSet;
 
 use kohort_wire::{ErrorCode, messages::*};
 
-use super::{
-    classic::Classic,
-    world::{Client, World},
-};
+use super::{classic::Classic, client::Client, world::World};
 use crate::coordinator::{MigrationPolicy, Reply, Request};
 
 fn total(world: &World, classic: &[&Classic], consumers: &[&Client]) -> usize {

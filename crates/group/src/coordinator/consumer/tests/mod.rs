@@ -1,6 +1,7 @@
 //! Consumer groups in virtual time.
 
 mod classic;
+mod client;
 mod world;
 
 mod describing;

@@ -2,7 +2,7 @@
 
 use kohort_wire::ErrorCode;
 
-use super::world::{Client, World};
+use super::{client::Client, world::World};
 
 #[test]
 fn an_expression_is_resolved_and_its_topics_assigned() {

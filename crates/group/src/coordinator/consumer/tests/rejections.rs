@@ -2,7 +2,7 @@
 
 use kohort_wire::{ErrorCode, messages::ConsumerGroupHeartbeatRequest};
 
-use super::world::{Client, World};
+use super::{client::Client, world::World};
 
 /// What the shard answers, which writes nothing.
 fn refused(

@@ -2,7 +2,10 @@
 
 use kohort_wire::messages::*;
 
-use super::world::{Client, World, snapshot};
+use super::{
+    client::Client,
+    world::{World, snapshot},
+};
 use crate::coordinator::Record;
 
 /// KAFKA-17306

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::world::{Client, World, assert_disjoint};
+use super::{
+    client::{Client, assert_disjoint},
+    world::World,
+};
 use crate::coordinator::Millis;
 
 const MEMBERS: usize = 20;

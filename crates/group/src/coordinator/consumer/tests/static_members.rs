@@ -2,7 +2,10 @@
 
 use kohort_wire::ErrorCode;
 
-use super::world::{Client, World, assert_disjoint};
+use super::{
+    client::{Client, assert_disjoint},
+    world::World,
+};
 
 fn two_members() -> (World, Client, Client) {
     let mut world = World::new();

@@ -1,6 +1,6 @@
 //! News of topics.
 
-use super::world::{Client, World};
+use super::{client::Client, world::World};
 
 #[test]
 fn a_topic_that_grows_is_shared_out_anew() {
