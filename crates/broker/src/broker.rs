@@ -4,7 +4,11 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tracing::{info, warn};
 
-use crate::{Builder, node::Node};
+use crate::{
+    Builder,
+    node::Node,
+    topics::{Partition, side_by_side},
+};
 
 /// How long connections get to finish what they are at, once the broker stops.
 const CONNECTIONS_TIMEOUT: Duration = Duration::from_secs(6);
@@ -67,9 +71,9 @@ impl Broker {
         let node = Arc::clone(node);
         let closed = tokio::task::spawn_blocking(move || {
             let snapshot = node.snapshot();
-            for partition in snapshot.topics.values().flat_map(|topic| &topic.partitions) {
-                partition.close();
-            }
+            let topics = snapshot.topics.values();
+            let partitions: Vec<_> = topics.flat_map(|topic| &topic.partitions).collect();
+            side_by_side(&partitions, Partition::close);
         });
         if closed.await.is_ok() {
             info!("stopped");

@@ -23,7 +23,7 @@ use crate::{
     net::{Budget, Holders, Listener, accept},
     node::Node,
     settings::{BROKER, Fixed, Values, View, list},
-    topics::{Catalog, OFFSETS_TOPIC, Store},
+    topics::{Catalog, OFFSETS_TOPIC, Partition, Store, side_by_side},
 };
 
 /// How a broker is to be.
@@ -304,21 +304,9 @@ fn open(folder: Option<PathBuf>, values: Values, node_id: i32) -> Result<Catalog
         .values()
         .filter(|topic| &*topic.name != OFFSETS_TOPIC);
     let partitions: Vec<_> = topics.flat_map(|topic| &topic.partitions).collect();
-    let threads = std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(8);
-    let share = partitions.len().div_ceil(threads).max(1);
-    // Each may have a torn end to look for, so they take turns on all processors.
-    std::thread::scope(|scope| {
-        for partitions in partitions.chunks(share) {
-            scope.spawn(move || {
-                for partition in partitions {
-                    // Its trouble has been reported; the others go on.
-                    let _ = partition.log();
-                }
-            });
-        }
-    });
+    // Each may have a torn end to look for. What is wrong with one is reported; the others go on.
+    side_by_side(&partitions, Partition::open_with_others);
+    catalog.logs.sync().map_err(failed)?;
     let failed = partitions
         .iter()
         .filter(|partition| partition.opened().is_none())

@@ -53,5 +53,15 @@ fn random_bytes(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("the operating system gives random bytes");
 }
 
+/// Does something that takes a processor or a disk for a while, in its place among what comes before
+/// and after it. On a runtime with several threads the others take over what else this thread had
+/// to do.
+fn heavy<T>(work: impl FnOnce() -> T) -> T {
+    match tokio::runtime::Handle::current().runtime_flavor() {
+        tokio::runtime::RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
 /// The epoch of the one leader that every partition has, and never changes.
 const LEADER_EPOCH: i32 = 0;

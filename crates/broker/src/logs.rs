@@ -6,17 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use kohort_log::{CleanupPolicy, FolderLock, Log, LogConfig, LogError};
-use kohort_wire::{
-    Uuid,
-    records::{Compression, TimestampType},
-};
+use kohort_log::{FolderLock, Log, LogConfig, LogError};
+use kohort_wire::Uuid;
 use tracing::{info, warn};
 
-use crate::{
-    settings::{TOPIC, Values, View, effective_topic},
-    topics::{Snapshot, sync_folder},
-};
+use crate::topics::{Snapshot, sync_folder};
 
 /// The end of a folder's name that is about to be removed.
 const DELETED: &str = "-delete";
@@ -101,6 +95,11 @@ impl Logs {
         Ok(log)
     }
 
+    /// Makes durable which partitions have folders.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.folder().map_or(Ok(()), sync_folder)
+    }
+
     /// Removes the files of a partition. A crash in the middle leaves a folder whose name says that
     /// it is to go.
     pub(crate) fn remove(&self, topic: &str, index: i32, topic_id: Uuid) {
@@ -163,8 +162,7 @@ fn prepare(folder: &Path, topic_id: Uuid) -> io::Result<()> {
     }
     fs::create_dir(folder)?;
     let text = format!("version: 0\ntopic_id: {topic_id}");
-    fs::write(folder.join(PARTITION_FILE), text)?;
-    folder.parent().map_or(Ok(()), sync_folder)
+    fs::write(folder.join(PARTITION_FILE), text)
 }
 
 /// The id of the topic that a folder belongs to.
@@ -174,62 +172,4 @@ fn owner(folder: &Path) -> Option<Uuid> {
         .lines()
         .find_map(|line| line.strip_prefix("topic_id: "))?;
     id.trim().parse().ok()
-}
-
-/// The settings of a topic's logs.
-pub(crate) fn log_config(topic: &str, own: &Values, broker: View<'_>) -> LogConfig {
-    let values = effective_topic(own, broker);
-    let view = View {
-        table: TOPIC,
-        values: &values,
-    };
-    let has = |word: &str| {
-        crate::settings::list(view.text("cleanup.policy").unwrap_or_default()).any(|it| it == word)
-    };
-    let cleanup_policy = match (has("compact"), has("delete")) {
-        (true, true) => CleanupPolicy::CompactAndDelete,
-        (true, false) => CleanupPolicy::Compact,
-        (false, _) => CleanupPolicy::Delete,
-    };
-    let timestamp_type = match view.text("message.timestamp.type") {
-        Some("LogAppendTime") => TimestampType::LogAppendTime,
-        _ => TimestampType::CreateTime,
-    };
-    let compression = match view.text("compression.type") {
-        Some("uncompressed") => Some(Compression::None),
-        Some("gzip") => Some(Compression::Gzip),
-        Some("snappy") => Some(Compression::Snappy),
-        Some("lz4") => Some(Compression::Lz4),
-        Some("zstd") => Some(Compression::Zstd),
-        _ => None,
-    };
-    let segment_bytes = view
-        .optional_long("internal.segment.bytes")
-        .unwrap_or_else(|| view.long("segment.bytes"));
-    let is_offsets = topic == crate::topics::OFFSETS_TOPIC;
-    LogConfig {
-        segment_bytes: segment_bytes as u32,
-        segment_ms: view.long("segment.ms"),
-        index_interval_bytes: view.long("index.interval.bytes") as u32,
-        cleanup_policy,
-        retention_ms: view.long("retention.ms"),
-        retention_bytes: view.long("retention.bytes"),
-        delete_retention_ms: view.long("delete.retention.ms"),
-        min_cleanable_dirty_ratio: view.double("min.cleanable.dirty.ratio"),
-        min_compaction_lag_ms: view.long("min.compaction.lag.ms"),
-        max_compaction_lag_ms: view.long("max.compaction.lag.ms"),
-        max_message_bytes: view.long("max.message.bytes") as u32,
-        timestamp_type,
-        timestamp_before_max_ms: view.long("message.timestamp.before.max.ms"),
-        timestamp_after_max_ms: view.long("message.timestamp.after.max.ms"),
-        compression,
-        producer_id_expiration_ms: broker.long("producer.id.expiration.ms"),
-        // Only the coordinator reads the groups' topic, and it does so once.
-        cache_bytes: if is_offsets {
-            0
-        } else {
-            LogConfig::default().cache_bytes
-        },
-        ..LogConfig::default()
-    }
 }

@@ -55,6 +55,7 @@ fn look_through(node: &Node, retain: bool, compact: bool) {
             return;
         }
         partition.try_again();
+        partition.look();
         if retain || compact {
             maintain(node, partition, retain);
         }

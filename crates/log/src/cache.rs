@@ -59,6 +59,12 @@ impl TailCache {
         self.batches.is_empty()
     }
 
+    /// Whether the batches from `from` on are all here.
+    pub(crate) fn reaches(&self, from: i64) -> bool {
+        let oldest = self.batches.front();
+        oldest.is_some_and(|oldest| oldest.base_offset <= from)
+    }
+
     /// The batches from the one with `from` on to `until`, at most `max_bytes` of them, or one
     /// larger one if that is wanted. `None` if they are not all here.
     pub(crate) fn read(
@@ -68,11 +74,7 @@ impl TailCache {
         max_bytes: usize,
         at_least_one: bool,
     ) -> Option<Vec<Bytes>> {
-        if self
-            .batches
-            .front()
-            .is_none_or(|oldest| oldest.base_offset > from)
-        {
+        if !self.reaches(from) {
             return None;
         }
         let first = self

@@ -10,6 +10,7 @@ use crate::{
     fetching::{Batches, Context, Limits, TopicKey, Wanted, read},
     net::Reserved,
     node::Node,
+    topics::Snapshot,
 };
 
 /// The first version of Fetch that has topic ids.
@@ -173,21 +174,35 @@ impl Waiting<'_> {
         }
     }
 
+    /// How many bytes there may be at most, and whether they are all in memory.
+    fn look(&self, snapshot: &Snapshot) -> (usize, bool) {
+        let mut bytes = 0;
+        let mut is_cached = true;
+        for wanted in self.wanted {
+            let log = wanted
+                .find(snapshot)
+                .ok()
+                .and_then(|partition| partition.opened());
+            match log {
+                Some(log) if log.end_offset() <= wanted.offset => {}
+                Some(log) => {
+                    bytes += wanted.bytes_max.max(0) as usize;
+                    is_cached &= log.is_cached(wanted.offset);
+                }
+                // Not opened yet, or there will be an error.
+                None => {
+                    bytes += wanted.bytes_max.max(0) as usize;
+                    is_cached = false;
+                }
+            }
+        }
+        (bytes, is_cached)
+    }
+
     /// Reads what there is now, as far as there is memory for it.
     async fn read_now(&self) -> (Vec<Batches>, Reserved) {
         let snapshot = self.node.snapshot();
-        let there_may_be: usize = self
-            .wanted
-            .iter()
-            .filter(|wanted| {
-                let log = wanted
-                    .find(&snapshot)
-                    .ok()
-                    .and_then(|partition| partition.opened());
-                log.is_none_or(|log| log.end_offset() > wanted.offset)
-            })
-            .map(|wanted| wanted.bytes_max.max(0) as usize)
-            .sum();
+        let (there_may_be, is_cached) = self.look(&snapshot);
         let budget = &self.node.response_bytes;
         let share = (self.node.fixed.queued_response_bytes_max / BUDGET_SHARE).max(BYTES_MIN);
         let mut bytes_max = self.bytes_max.min(there_may_be).min(share);
@@ -209,7 +224,12 @@ impl Waiting<'_> {
             bytes_max,
             at_least_one,
         };
-        let batches = read(&snapshot, self.wanted, limits);
+        let read = || read(&snapshot, self.wanted, limits);
+        let batches = if is_cached {
+            read()
+        } else {
+            crate::heavy(read)
+        };
         reserved.shrink(batches.iter().map(|batches| batches.records.len()).sum());
         (batches, reserved)
     }

@@ -9,6 +9,9 @@ use tracing::debug;
 use super::{Call, Outcome};
 use crate::topics::{Partition, PartitionError, Snapshot};
 
+/// From how many bytes on a batch is more than a moment's work.
+const HEAVY: usize = 64 << 10;
+
 /// What became of the records of a partition.
 struct Written {
     response: PartitionProduceResponse,
@@ -121,7 +124,6 @@ fn write(
             return failed_by(data.index, &error);
         }
     };
-    partition.wake_readers();
     Written {
         response: PartitionProduceResponse {
             index: data.index,
@@ -136,17 +138,28 @@ fn write(
 
 fn append(
     call: &Call,
-    partition: &Partition,
+    partition: &Arc<Partition>,
     data: &PartitionProduceData,
 ) -> Result<Appended, PartitionError> {
     let log = partition.log()?;
     let records = data.records.as_deref().unwrap_or_default();
     let now = call.node.clock.now_ms();
-    let appended = log.append(records, Origin::Client, crate::LEADER_EPOCH, now);
-    appended.map_err(|error| {
-        partition.failed(&error);
-        error.into()
-    })
+    let append = || log.append(records, Origin::Client, crate::LEADER_EPOCH, now);
+    // It is unpacked and checked, perhaps packed again, and written.
+    let appended = match records.len() {
+        HEAVY.. => crate::heavy(append),
+        _ => append(),
+    };
+    match appended {
+        Ok(appended) => {
+            partition.appended(&log, appended.last_offset + 1);
+            Ok(appended)
+        }
+        Err(error) => {
+            partition.failed(&error);
+            Err(error.into())
+        }
+    }
 }
 
 fn failed_by(index: i32, error: &PartitionError) -> Written {

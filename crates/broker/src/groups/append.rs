@@ -40,8 +40,9 @@ pub(super) fn append(
     let appended = log
         .append(&batches, Origin::Coordinator, crate::LEADER_EPOCH, now_ms)
         .inspect_err(|error| partition.failed(error))?;
-    partition.wake_readers();
-    Ok(appended.last_offset + 1)
+    let end = appended.last_offset + 1;
+    partition.appended(&log, end);
+    Ok(end)
 }
 
 fn encode(records: &[Record], now_ms: i64) -> Result<Bytes, AppendError> {

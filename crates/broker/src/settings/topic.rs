@@ -9,21 +9,21 @@ const HOUR_MS: i64 = 3_600_000;
 pub(crate) const TOPIC: Table = Table(&[
     Definition::new("cleanup.policy", List, "delete", "What happens to old records: delete them by age and size, compact them to the last of each key, or both.")
         .rule(SomeOf(&["compact", "delete"])).fallbacks(&[("log.cleanup.policy", 1)]),
-    Definition::new("compression.gzip.level", Int, "-1", "The level of gzip, when compression.type is gzip.")
+    Definition::new("compression.gzip.level", Int, "-1", "Kept for Kafka's sake; batches that are compressed again have gzip's usual level.")
         .rule(Between(-1, 9)).fallbacks(&[("compression.gzip.level", 1)]),
-    Definition::new("compression.lz4.level", Int, "9", "The level of lz4, when compression.type is lz4.")
+    Definition::new("compression.lz4.level", Int, "9", "Kept for Kafka's sake; batches that are compressed again have lz4's usual level.")
         .rule(Between(1, 17)).fallbacks(&[("compression.lz4.level", 1)]),
     Definition::new("compression.type", Text, "producer", "How batches are stored: as the producer compressed them, or compressed again in one way.")
         .rule(OneOf(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"])).fallbacks(&[("compression.type", 1)]),
-    Definition::new("compression.zstd.level", Int, "3", "The level of zstd, when compression.type is zstd.")
+    Definition::new("compression.zstd.level", Int, "3", "Kept for Kafka's sake; batches that are compressed again have zstd's usual level.")
         .rule(Between(-131_072, 22)).fallbacks(&[("compression.zstd.level", 1)]),
     Definition::new("delete.retention.ms", Long, "86400000", "How long a compacted topic keeps the tombstone of a key.")
         .rule(AtLeast(0)).fallbacks(&[("log.cleaner.delete.retention.ms", 1)]),
-    Definition::new("file.delete.delay.ms", Long, "60000", "How long the file of a deleted segment stays.")
+    Definition::new("file.delete.delay.ms", Long, "60000", "Kept for Kafka's sake; files of deleted segments go at once, and whoever reads them reads on.")
         .rule(AtLeast(0)).fallbacks(&[("log.segment.delete.delay.ms", 1)]),
     Definition::new("flush.messages", Long, "9223372036854775807", "After how many records the log is flushed, whether or not a producer waits for it.")
         .rule(AtLeast(1)).fallbacks(&[("log.flush.interval.messages", 1)]),
-    Definition::new("flush.ms", Long, "9223372036854775807", "How long a record may stay unflushed when no producer waits for it.")
+    Definition::new("flush.ms", Long, "9223372036854775807", "How long a record may stay unflushed when no producer waits for it; looked at every few seconds.")
         .rule(AtLeast(0)).fallbacks(&[("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)]),
     Definition::new("index.interval.bytes", Int, "4096", "One index entry for about so many bytes of the log.")
         .rule(AtLeast(0)).fallbacks(&[("log.index.interval.bytes", 1)]),
@@ -53,9 +53,9 @@ pub(crate) const TOPIC: Table = Table(&[
         .rule(AtLeast(-1)).fallbacks(&[("log.retention.ms", 1), ("log.retention.minutes", MINUTE_MS), ("log.retention.hours", HOUR_MS)]),
     Definition::new("segment.bytes", Int, "1073741824", "The size at which a segment is closed and the next begun.")
         .rule(AtLeast(1 << 20)).fallbacks(&[("log.segment.bytes", 1)]),
-    Definition::new("segment.index.bytes", Int, "10485760", "The largest size of an index.")
+    Definition::new("segment.index.bytes", Int, "10485760", "Kept for Kafka's sake; an index grows with its segment.")
         .rule(AtLeast(4)).fallbacks(&[("log.index.size.max.bytes", 1)]),
-    Definition::new("segment.jitter.ms", Long, "0", "How much of segment.ms is left to chance.")
+    Definition::new("segment.jitter.ms", Long, "0", "Kept for Kafka's sake; segments are closed at their time.")
         .rule(AtLeast(0)).fallbacks(&[("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", HOUR_MS)]),
     Definition::new("segment.ms", Long, "604800000", "The age at which a segment is closed and the next begun.")
         .rule(AtLeast(1)).fallbacks(&[("log.roll.ms", 1), ("log.roll.hours", HOUR_MS)]),

@@ -6,7 +6,12 @@ use kohort_wire::{ErrorCode, Uuid};
 use parking_lot::RwLock;
 use tokio::sync::{Mutex, MutexGuard, watch};
 
-use super::{Document, Partition, Snapshot, Store, Topic, document::TopicEntry, is_internal};
+use super::{
+    Document, Partition, Snapshot, Store, Topic,
+    document::TopicEntry,
+    is_internal,
+    partition_config::{cache_bytes, partition_config},
+};
 use crate::{
     logs::Logs,
     settings::{BROKER, Values, View},
@@ -66,8 +71,9 @@ impl Catalog {
             table: BROKER,
             values: &effective,
         };
+        let cache_bytes = cache_bytes(partition_count(&document));
         let topics = document.topics.iter().map(|(name, entry)| {
-            let topic = topic(name, entry, &[], &logs, view);
+            let topic = topic(name, entry, &[], &logs, view, cache_bytes);
             (Arc::clone(&topic.name), topic)
         });
         let topics = topics.collect();
@@ -121,7 +127,9 @@ impl Catalog {
             table: BROKER,
             values: &effective,
         };
-        let defaults_changed = effective != before.effective;
+        let cache_bytes_before = cache_bytes(before.partition_count());
+        let cache_bytes = cache_bytes(partition_count(document));
+        let defaults_changed = effective != before.effective || cache_bytes != cache_bytes_before;
         let topics = document.topics.iter().map(|(name, entry)| {
             let known = before.topic(name).filter(|topic| topic.id == entry.id);
             let topic = match known {
@@ -134,7 +142,7 @@ impl Catalog {
                 }
                 known => {
                     let partitions = known.map_or(&[][..], |known| &known.partitions);
-                    topic(name, entry, partitions, &self.logs, view)
+                    topic(name, entry, partitions, &self.logs, view, cache_bytes)
                 }
             };
             (Arc::clone(&topic.name), topic)
@@ -233,6 +241,11 @@ fn effective(started_with: &Values, document: &Document) -> Values {
     values
 }
 
+fn partition_count(document: &Document) -> usize {
+    let topics = document.topics.values();
+    topics.map(|entry| entry.partitions as usize).sum()
+}
+
 /// A topic, with the partitions that it has already and those that it is to get.
 fn topic(
     name: &str,
@@ -240,8 +253,10 @@ fn topic(
     known: &[Arc<Partition>],
     logs: &Arc<Logs>,
     broker: View<'_>,
+    cache_bytes: usize,
 ) -> Arc<Topic> {
-    let config = Arc::new(crate::logs::log_config(name, &entry.configs, broker));
+    let config = partition_config(name, &entry.configs, broker, cache_bytes);
+    let config = Arc::new(config);
     let partitions = (0..entry.partitions).map(|index| match known.get(index as usize) {
         Some(partition) => {
             partition.set_config(&config);

@@ -3,15 +3,19 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use kohort_wire::{ErrorCode, Uuid};
-use tracing::{info, warn};
+use tracing::{error, info};
 
 use super::{
-    Catalog, ChangeError, Document, OFFSETS_TOPIC, Topic,
+    Catalog, ChangeError, Document, OFFSETS_TOPIC, Partition, Topic,
     catalog::new_topic_id,
     document::TopicEntry,
     name::{check, collision_form},
+    partition::side_by_side,
 };
-use crate::settings::{TOPIC, Values};
+use crate::{
+    logs::Logs,
+    settings::{TOPIC, Values},
+};
 
 /// A topic to be created.
 #[derive(Debug, Clone)]
@@ -90,7 +94,7 @@ impl Catalog {
                 topic.name, topic.id
             );
         }
-        open(created).await;
+        open(Arc::clone(&self.logs), created).await;
         finish(results, |name| snapshot.topic(name).cloned())
     }
 
@@ -155,7 +159,11 @@ impl Catalog {
         let snapshot = self.commit(&mut document, edited).await?;
         drop(document);
         info!("topic {} now has {} partitions", wanted.name, wanted.count);
-        open(snapshot.topic(&wanted.name).cloned().into_iter().collect()).await;
+        open(
+            Arc::clone(&self.logs),
+            snapshot.topic(&wanted.name).cloned().into_iter().collect(),
+        )
+        .await;
         Ok(())
     }
 
@@ -182,9 +190,8 @@ impl Catalog {
         // out of its way.
         let removed = gone.clone();
         let task = tokio::task::spawn_blocking(move || {
-            for partition in removed.iter().flat_map(|topic| &topic.partitions) {
-                partition.delete();
-            }
+            let partitions: Vec<_> = removed.iter().flat_map(|topic| &topic.partitions).collect();
+            side_by_side(&partitions, Partition::delete);
         });
         if let Err(panic) = task.await {
             std::panic::resume_unwind(panic.into_panic());
@@ -277,14 +284,15 @@ fn too_many(total: usize, more: usize, limit: usize) -> String {
 
 /// Opens the logs of new partitions, so that the first producer need not wait for it. The groups'
 /// topic is left alone: of its many partitions most are never used.
-async fn open(topics: Vec<Arc<Topic>>) {
+async fn open(logs: Arc<Logs>, topics: Vec<Arc<Topic>>) {
     let task = tokio::task::spawn_blocking(move || {
-        for topic in topics.iter().filter(|topic| &*topic.name != OFFSETS_TOPIC) {
-            for partition in &topic.partitions {
-                if let Err(error) = partition.log() {
-                    warn!("{partition}: {error}");
-                }
-            }
+        let topics = topics.iter().filter(|topic| &*topic.name != OFFSETS_TOPIC);
+        let partitions: Vec<_> = topics.flat_map(|topic| &topic.partitions).collect();
+        side_by_side(&partitions, Partition::open_with_others);
+        if !partitions.is_empty()
+            && let Err(error) = logs.sync()
+        {
+            error!("the folders of new partitions may not survive a power failure: {error}");
         }
     });
     if let Err(panic) = task.await {

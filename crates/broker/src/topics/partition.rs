@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use kohort_log::{Log, LogConfig, LogError};
+use kohort_log::{Log, LogError};
 use kohort_wire::{ErrorCode, Uuid};
 use parking_lot::{Mutex, RwLock};
 use tokio::{
@@ -18,10 +18,29 @@ use tokio::{
 };
 use tracing::{error, info};
 
+use super::partition_config::PartitionConfig;
 use crate::logs::Logs;
+
+/// How many threads wait for the disk together: more than there are processors, since a disk
+/// flushes for several at about the price of one.
+const THREADS_MAX: usize = 16;
+
+/// How long after its last record a log gives back the memory of its newest batches.
+const QUIET_AFTER: Duration = Duration::from_secs(60);
 
 /// How long a partition that could not be opened is left alone.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Does something that waits for the disk with many partitions, several at a time.
+pub(crate) fn side_by_side(partitions: &[&Arc<Partition>], work: impl Fn(&Partition) + Sync) {
+    let share = partitions.len().div_ceil(THREADS_MAX).max(4);
+    std::thread::scope(|scope| {
+        for partitions in partitions.chunks(share) {
+            let work = &work;
+            scope.spawn(move || partitions.iter().for_each(|partition| work(partition)));
+        }
+    });
+}
 
 /// A partition.
 pub(crate) struct Partition {
@@ -29,7 +48,7 @@ pub(crate) struct Partition {
     pub(crate) index: i32,
     pub(crate) topic_id: Uuid,
     logs: Arc<Logs>,
-    config: RwLock<Arc<LogConfig>>,
+    config: RwLock<Arc<PartitionConfig>>,
     state: RwLock<State>,
     /// Those who wait for records.
     readers: Mutex<Vec<Weak<Notify>>>,
@@ -37,6 +56,16 @@ pub(crate) struct Partition {
     /// Counts finished flushes.
     flushes: watch::Sender<u64>,
     is_flushing: Mutex<bool>,
+    seen: Mutex<Seen>,
+}
+
+/// What was seen of a log at the last look.
+struct Seen {
+    end: i64,
+    grown_at: Instant,
+    is_quiet: bool,
+    /// Since when there have been unflushed records at each look.
+    unflushed_at: Option<Instant>,
 }
 
 enum State {
@@ -87,7 +116,7 @@ impl Partition {
         topic: &str,
         index: i32,
         topic_id: Uuid,
-        config: Arc<LogConfig>,
+        config: Arc<PartitionConfig>,
         logs: Arc<Logs>,
     ) -> Arc<Partition> {
         Arc::new(Partition {
@@ -101,6 +130,12 @@ impl Partition {
             has_readers: AtomicBool::new(false),
             flushes: watch::Sender::new(0),
             is_flushing: Mutex::new(false),
+            seen: Mutex::new(Seen {
+                end: 0,
+                grown_at: Instant::now(),
+                is_quiet: false,
+                unflushed_at: None,
+            }),
         })
     }
 
@@ -115,6 +150,10 @@ impl Partition {
         let mut state = self.state.write();
         if let State::Closed = *state {
             *state = self.open();
+            // Before the first record in it is said to be durable.
+            if let Err(error) = self.logs.sync() {
+                error!("partition {self}: {error}");
+            }
         }
         match &*state {
             State::Open(log) => Ok(Arc::clone(log)),
@@ -123,8 +162,17 @@ impl Partition {
         }
     }
 
+    /// Opens the log, one of many; whoever opens them makes their folders durable afterwards. What
+    /// goes wrong is reported, and remembered for those who ask for the log.
+    pub(crate) fn open_with_others(&self) {
+        let mut state = self.state.write();
+        if let State::Closed = *state {
+            *state = self.open();
+        }
+    }
+
     fn open(&self) -> State {
-        let config = LogConfig::clone(&self.config.read());
+        let config = self.config.read().log.clone();
         match self
             .logs
             .open(&self.topic, self.index, self.topic_id, config)
@@ -157,10 +205,10 @@ impl Partition {
         }
     }
 
-    pub(crate) fn set_config(&self, config: &Arc<LogConfig>) {
+    pub(crate) fn set_config(&self, config: &Arc<PartitionConfig>) {
         *self.config.write() = Arc::clone(config);
         if let Some(log) = self.opened() {
-            log.set_config(LogConfig::clone(config));
+            log.set_config(config.log.clone());
         }
     }
 
@@ -193,6 +241,35 @@ impl Partition {
             if let State::Open(_) = *state {
                 info!("partition {self} is available again");
             }
+        }
+    }
+
+    /// Looks whether there is something to do; comes every few seconds, on a thread that may wait.
+    ///
+    /// Flushes what `flush.ms` wants flushed, and gives back the memory of the newest batches when
+    /// the log has not grown for some time: whoever reads them has done so.
+    pub(crate) fn look(&self) {
+        let Some(log) = self.opened() else { return };
+        let (end, now) = (log.end_offset(), Instant::now());
+        let mut seen = self.seen.lock();
+        if seen.end != end {
+            seen.end = end;
+            seen.grown_at = now;
+        } else if !seen.is_quiet && now - seen.grown_at >= QUIET_AFTER {
+            log.drop_cache();
+        }
+        seen.is_quiet = now - seen.grown_at >= QUIET_AFTER;
+        if log.flushed_offset() >= end {
+            seen.unflushed_at = None;
+            return;
+        }
+        let unflushed_at = *seen.unflushed_at.get_or_insert(now);
+        drop(seen);
+        let flush_after = Duration::from_millis(self.config.read().flush_ms.max(0) as u64);
+        if now - unflushed_at >= flush_after
+            && let Err(error) = log.flush()
+        {
+            self.failed(&error);
         }
     }
 
@@ -260,8 +337,16 @@ impl Partition {
         self.has_readers.store(true, Ordering::SeqCst);
     }
 
-    /// To be called after each append.
-    pub(crate) fn wake_readers(&self) {
+    /// To be called after each append: wakes readers, and begins to flush when so much is unflushed
+    /// that `flush.messages` wants it.
+    pub(crate) fn appended(self: &Arc<Self>, log: &Arc<Log>, end: i64) {
+        self.wake_readers();
+        if end - log.flushed_offset() >= self.config.read().flush_messages {
+            self.start_flush(log);
+        }
+    }
+
+    fn wake_readers(&self) {
         if !self.has_readers.load(Ordering::SeqCst) {
             return;
         }

@@ -111,6 +111,12 @@ impl Log {
         self.end_offset()
     }
 
+    /// Whether a read from `offset` on takes no system call: what it gives is in memory, or nothing.
+    pub fn is_cached(&self, offset: i64) -> bool {
+        let view = self.view.read();
+        offset >= view.end_offset || view.cache.reaches(offset)
+    }
+
     /// How many bytes the log has on disk, without its indexes.
     pub fn size(&self) -> u64 {
         let view = self.view.read();
