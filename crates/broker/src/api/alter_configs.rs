@@ -69,12 +69,25 @@ pub(super) async fn change(
         resource_type: resource.resource_type,
         resource_name: resource.resource_name,
         replaces_all: false,
-        operations: resource.configs.into_iter().map(operation).collect(),
+        operations: operations(resource.configs),
     });
     IncrementalAlterConfigsResponse {
         responses: alter(&call, alterations.collect(), request.validate_only).await,
         ..IncrementalAlterConfigsResponse::default()
     }
+}
+
+fn operations(
+    configs: Vec<IncrementalAlterableConfig>,
+) -> Result<Vec<(String, Operation)>, ChangeError> {
+    let mut names = BTreeSet::new();
+    if !configs.iter().all(|config| names.insert(&*config.name)) {
+        return Err(ChangeError::new(
+            ErrorCode::INVALID_REQUEST,
+            "A setting may be changed once in a request.",
+        ));
+    }
+    configs.into_iter().map(operation).collect()
 }
 
 fn operation(config: IncrementalAlterableConfig) -> Result<(String, Operation), ChangeError> {
@@ -180,7 +193,8 @@ async fn alter_one(
             ));
         }
     };
-    let after = apply(table, &before, operations, alteration.replaces_all)?;
+    let after = apply(table, &before, operations, alteration.replaces_all)
+        .map_err(|error| as_kafka_says_it(error, alteration.resource_type))?;
     check_whole(alteration.resource_type, &after, &snapshot)?;
     if validate_only {
         return Ok(());
@@ -281,6 +295,17 @@ fn apply(
         };
     }
     Ok(after)
+}
+
+/// Kafka calls a bad value of a broker's setting a bad request; of any other, a bad setting.
+fn as_kafka_says_it(error: ChangeError, resource_type: i8) -> ChangeError {
+    match (resource_type, error.code) {
+        (BROKER, ErrorCode::INVALID_CONFIG) => ChangeError {
+            code: ErrorCode::INVALID_REQUEST,
+            ..error
+        },
+        _ => error,
+    }
 }
 
 /// What is wrong with the settings as a whole, if anything is.
