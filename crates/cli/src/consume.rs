@@ -117,10 +117,11 @@ impl Consume {
             ..self.config()?.group(group)
         };
         let consumer = Consumer::connect(config).await?;
-        Err(Failure::new(format!(
-            "{topics:?} {:?}: groups come next",
-            consumer.assignment()
-        )))
+        match topics {
+            [pattern] if pattern.starts_with('^') => consumer.subscribe_regex(pattern.as_str())?,
+            topics => consumer.subscribe(topics.iter().map(String::as_str))?,
+        }
+        Ok(consumer)
     }
 
     async fn read(&self, ends: &mut Ends) -> Result<Consumer, Failure> {

@@ -154,8 +154,8 @@ mod tests {
         let format: Format = r"%t [%p] at %o: %k\t%s 100%%\n"
             .parse()
             .expect("a good format");
-        assert_eq!(format.parts.len(), 11);
-        assert_eq!(format.parts[10], Part::Text(b" 100%\n".to_vec()));
+        assert_eq!(format.parts.len(), 10);
+        assert_eq!(format.parts[9], Part::Text(b" 100%\n".to_vec()));
         assert!("%".parse::<Format>().is_err());
         assert!(
             "%q".parse::<Format>()
@@ -170,7 +170,7 @@ mod tests {
         insert(&mut object, "key", None);
         assert_eq!(
             Value::Object(object).to_string(),
-            r#"{"key":null,"payload_hex":"ff01"}"#
+            r#"{"payload_hex":"ff01","key":null}"#
         );
     }
 }

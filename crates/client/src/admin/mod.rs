@@ -53,6 +53,10 @@ pub struct Admin {
 impl Admin {
     /// For the cluster at `config`, which is reached first.
     pub async fn connect(config: ClientConfig) -> Result<Admin> {
+        let config = ClientConfig {
+            allow_auto_create_topics: false,
+            ..config
+        };
         Ok(Admin::new(Cluster::connect(config).await?))
     }
 

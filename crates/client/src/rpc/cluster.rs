@@ -382,7 +382,8 @@ impl Cluster {
         let started = Instant::now();
         let connection = self.any(Lane::Main).await?;
         let version = connection.version::<MetadataRequest>()?;
-        let request = metadata_request(topics, version, false);
+        let create = self.0.config.allow_auto_create_topics;
+        let request = metadata_request(topics, version, create);
         let timeout = self.0.config.request_timeout;
         let response = connection.call(&request, version, timeout).await?;
         check(ApiKey::Metadata, response.error_code, None, || {

@@ -1,0 +1,315 @@
+//! The program's commands, run as a user runs them, against an embedded broker.
+
+use std::{
+    io::Write,
+    process::{Command, Output, Stdio},
+};
+
+use kohort_broker::Broker;
+use serde_json::Value;
+
+/// A broker, and the program that talks to it.
+struct Stage {
+    broker: Broker,
+}
+
+impl Stage {
+    async fn new() -> Stage {
+        let broker = Broker::builder()
+            .set("group.initial.rebalance.delay.ms", "0")
+            .set("offsets.topic.num.partitions", "2")
+            .start()
+            .await
+            .expect("a broker in memory starts");
+        Stage { broker }
+    }
+
+    /// Runs the program, with `input` as its standard input.
+    async fn run(&self, arguments: &[&str], input: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kohort"));
+        command
+            .args(arguments)
+            .env("KOHORT_BOOTSTRAP_SERVER", self.broker.address().to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let input = input.to_owned();
+        let run = move || {
+            let mut child = command.spawn().expect("the program starts");
+            let mut stdin = child.stdin.take().expect("standard input is piped");
+            // A program that does not read its input is no fault of the test.
+            let _ = stdin.write_all(input.as_bytes());
+            drop(stdin);
+            child.wait_with_output().expect("the program ends")
+        };
+        tokio::task::spawn_blocking(run)
+            .await
+            .expect("the program was run")
+    }
+
+    /// What the program prints when all is well.
+    async fn prints(&self, arguments: &[&str], input: &str) -> String {
+        let output = self.run(arguments, input).await;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?} failed: {errors}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// The one line with which the program fails.
+    async fn fails(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments, "").await;
+        assert!(!output.status.success(), "{arguments:?} did not fail");
+        let errors = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+        errors.trim().to_owned()
+    }
+
+    async fn json(&self, arguments: &[&str]) -> Value {
+        let text = self
+            .prints(&[arguments, &["-o", "json"]].concat(), "")
+            .await;
+        serde_json::from_str(&text).expect("JSON")
+    }
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn topics_are_created_listed_described_and_deleted() {
+    let stage = Stage::new().await;
+    let created = stage
+        .prints(
+            &[
+                "topics",
+                "create",
+                "t",
+                "-p",
+                "3",
+                "-c",
+                "retention.ms=1000",
+            ],
+            "",
+        )
+        .await;
+    assert_eq!(created, "created t with 3 partitions\n");
+    let failure = stage.fails(&["topics", "create", "t"]).await;
+    assert!(
+        failure.contains("topic t") && failure.contains("already exists"),
+        "{failure}"
+    );
+    stage
+        .prints(&["topics", "create", "t", "--if-not-exists"], "")
+        .await;
+    let listed = stage.json(&["topics", "list"]).await;
+    assert_eq!(
+        (&listed[0]["topic"], &listed[0]["partitions"]),
+        (&"t".into(), &3.into())
+    );
+    let described = stage.json(&["topics", "describe", "t"]).await;
+    assert_eq!(described.as_array().map(Vec::len), Some(3));
+    assert_eq!(described[2]["latest"], 0);
+    let configs = stage.json(&["topics", "describe", "--configs"]).await;
+    assert_eq!(configs[0]["setting"], "retention.ms");
+    assert_eq!(
+        stage.prints(&["topics", "delete", "t"], "").await,
+        "deleted t\n"
+    );
+    assert!(
+        stage
+            .fails(&["topics", "describe", "t"])
+            .await
+            .contains("topic t")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_produced_is_consumed() {
+    let stage = Stage::new().await;
+    stage
+        .prints(&["topics", "create", "t", "-p", "2"], "")
+        .await;
+    let input = "a:1\nb:2\nc:\n:4\nno key\n";
+    for compression in ["none", "gzip", "snappy", "lz4", "zstd"] {
+        let arguments = [
+            "produce",
+            "-t",
+            "t",
+            "-K",
+            ":",
+            "-z",
+            compression,
+            "-H",
+            "by=me",
+        ];
+        stage.prints(&arguments, input).await;
+    }
+    let printed = stage
+        .prints(&["consume", "-t", "t", "-e", "-K", ":"], "")
+        .await;
+    let mut expected: Vec<_> = ["a:1", "b:2", "c:", ":4", ":no key"].repeat(5);
+    expected.sort_unstable();
+    assert_eq!(lines(&printed), expected);
+
+    let printed = stage
+        .prints(
+            &[
+                "consume",
+                "-t",
+                "t",
+                "-e",
+                "-c",
+                "1",
+                "-f",
+                r"%t %k %K %S %h\n",
+            ],
+            "",
+        )
+        .await;
+    assert!(
+        printed.starts_with("t ") && printed.ends_with(" by=me\n"),
+        "{printed}"
+    );
+    let printed = stage
+        .prints(&["consume", "-t", "t", "-o", "-1", "-e"], "")
+        .await;
+    assert_eq!(printed.lines().count(), 2, "the last of each partition");
+    let printed = stage
+        .prints(&["consume", "-t", "t", "-o", "end", "-e"], "")
+        .await;
+    assert_eq!(printed, "");
+    let printed = stage
+        .prints(&["consume", "-t", "t", "-o", "s@1", "-o", "e@2", "-e"], "")
+        .await;
+    assert_eq!(printed, "", "all records are younger");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn null_is_not_the_empty_text() {
+    let stage = Stage::new().await;
+    stage
+        .prints(&["produce", "-t", "t", "-K", ":", "-Z"], "k:\n:v\n")
+        .await;
+    stage
+        .prints(&["produce", "-t", "t", "-K", ":"], "k:\n")
+        .await;
+    let printed = stage.prints(&["consume", "-t", "t", "-e", "-J"], "").await;
+    let records: Vec<Value> = printed
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let pairs: Vec<_> = records
+        .iter()
+        .map(|r| (r["key"].as_str(), r["payload"].as_str()))
+        .collect();
+    assert_eq!(
+        pairs,
+        [(Some("k"), None), (None, Some("v")), (Some("k"), Some(""))]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_go_on_where_they_stopped_and_are_described_and_deleted() {
+    let stage = Stage::new().await;
+    stage
+        .prints(&["topics", "create", "t", "-p", "2"], "")
+        .await;
+    stage.prints(&["produce", "-t", "t"], "1\n2\n3\n").await;
+    for protocol in ["consumer", "classic"] {
+        let consume = [
+            "consume",
+            "-G",
+            protocol,
+            "t",
+            "--protocol",
+            protocol,
+            "-c",
+            "3",
+        ];
+        let printed = stage.prints(&consume, "").await;
+        assert_eq!(lines(&printed), ["1", "2", "3"], "{protocol}");
+    }
+    stage.prints(&["produce", "-t", "t"], "4\n").await;
+    let printed = stage
+        .prints(&["consume", "-G", "consumer", "t", "-e"], "")
+        .await;
+    assert_eq!(printed, "4\n");
+
+    let listed = stage.json(&["groups", "list"]).await;
+    let ids: Vec<_> = listed
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|g| &g["group"])
+        .collect();
+    assert_eq!(ids, ["classic", "consumer"]);
+    let lag = |described: &Value| -> i64 {
+        described
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|row| row["lag"].as_i64())
+            .sum()
+    };
+    assert_eq!(
+        lag(&stage.json(&["groups", "describe", "classic"]).await),
+        1
+    );
+    assert_eq!(
+        lag(&stage.json(&["groups", "describe", "consumer"]).await),
+        0
+    );
+    let state = stage
+        .json(&["groups", "describe", "consumer", "--state"])
+        .await;
+    assert_eq!(
+        (&state[0]["state"], &state[0]["members"]),
+        (&"Empty".into(), &0.into())
+    );
+    assert_eq!(
+        stage.prints(&["groups", "delete", "consumer"], "").await,
+        "deleted consumer\n"
+    );
+    let failure = stage.fails(&["groups", "describe", "consumer"]).await;
+    assert!(failure.contains("group consumer"), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mistakes_get_one_line_that_says_what_to_do() {
+    let stage = Stage::new().await;
+    stage.prints(&["topics", "create", "t"], "").await;
+    let failure = stage.fails(&["consume", "-t", "t", "-p", "7"]).await;
+    assert_eq!(
+        failure,
+        "kohort: topic t has no partition 7: it has 1, from 0"
+    );
+    let failure = stage.fails(&["consume", "-t", "nothing", "-e"]).await;
+    assert!(failure.contains("topic nothing"), "{failure}");
+    let failure = stage.fails(&["produce", "-t", "t", "no/such/file"]).await;
+    assert!(failure.contains("no/such/file cannot be read"), "{failure}");
+    let failure = stage
+        .fails(&["topics", "list", "-b", "127.0.0.1:1", "--timeout", "0.2"])
+        .await;
+    assert!(failure.contains("127.0.0.1:1"), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_shells_get_completions() {
+    let stage = Stage::new().await;
+    for shell in ["bash", "zsh", "fish"] {
+        let printed = stage.prints(&["completions", shell], "").await;
+        assert!(
+            printed.contains("consume") && printed.contains("describe"),
+            "{shell}"
+        );
+    }
+    assert!(
+        stage
+            .prints(&["--version"], "")
+            .await
+            .starts_with("kohort ")
+    );
+}
