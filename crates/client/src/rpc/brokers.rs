@@ -48,7 +48,7 @@ impl Slot {
         self.open
             .read()
             .clone()
-            .filter(|connection| !connection.is_closed())
+            .filter(|connection| !connection.is_closed() && !connection.is_expiring())
     }
 }
 

@@ -34,7 +34,7 @@ pub struct ClientConfig {
     pub response_bytes_max: usize,
     /// How many requests may be under way on one connection. Default 64.
     pub requests_in_flight_max: usize,
-    /// `security.protocol` and what goes with it. Default [`Security::Plaintext`].
+    /// `security.protocol` and what goes with it. Default neither TLS nor SASL.
     pub security: Security,
 }
 
@@ -58,7 +58,7 @@ impl Default for ClientConfig {
             allow_auto_create_topics: true,
             response_bytes_max: 100 << 20,
             requests_in_flight_max: 64,
-            security: Security::Plaintext,
+            security: Security::default(),
         }
     }
 }

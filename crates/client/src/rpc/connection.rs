@@ -52,6 +52,8 @@ pub struct Connection(Arc<Inner>);
 struct Inner {
     client_id: String,
     versions: ApiVersions,
+    /// When the authentication has to be renewed.
+    renew_at: Option<Instant>,
     correlation_id: AtomicI32,
     in_flight: Arc<Semaphore>,
     outgoing: mpsc::UnboundedSender<Outgoing>,
@@ -136,6 +138,14 @@ impl Connection {
     /// Whether the connection has ended.
     pub fn is_closed(&self) -> bool {
         self.0.shared.ended.is_cancelled()
+    }
+
+    /// Whether another connection should be made, since the authentication of this one will not
+    /// count for long any more.
+    pub fn is_expiring(&self) -> bool {
+        self.0
+            .renew_at
+            .is_some_and(|renew_at| renew_at <= Instant::now())
     }
 
     /// Returns when the connection has ended.
@@ -444,9 +454,9 @@ async fn read_responses(shared: Arc<Shared>, mut reader: FrameReader<ReadHalf<Tr
 }
 
 /// A connection before it can be used: one request at a time.
-struct Opening<'a> {
+pub(super) struct Opening<'a> {
     broker: i32,
-    address: &'a str,
+    pub(super) address: &'a str,
     config: &'a ClientConfig,
     reader: FrameReader<Transport>,
     correlation_id: i32,
@@ -455,6 +465,14 @@ struct Opening<'a> {
 impl Opening<'_> {
     async fn finish(mut self) -> Result<Connection> {
         let versions = self.negotiate().await?;
+        let mut renew_at = None;
+        if let Some(sasl) = &self.config.security.sasl {
+            let lifetime_ms = sasl.authenticate(&mut self, &versions).await?;
+            // A new connection takes over before the broker ends this one (KIP-368).
+            if let Ok(lifetime_ms @ 1..) = u64::try_from(lifetime_ms) {
+                renew_at = Some(Instant::now() + Duration::from_millis(lifetime_ms / 10 * 8));
+            }
+        }
         let Opening {
             broker,
             address,
@@ -485,6 +503,7 @@ impl Opening<'_> {
         Ok(Connection(Arc::new(Inner {
             client_id: config.client_id.clone(),
             versions,
+            renew_at,
             correlation_id: AtomicI32::new(correlation_id),
             in_flight: Arc::new(Semaphore::new(config.requests_in_flight_max)),
             outgoing,
@@ -521,6 +540,16 @@ impl Opening<'_> {
     fn decode<R: Request>(&self, frame: Bytes, version: i16) -> Result<R::Response> {
         frame::decode_response::<R>(frame, version)
             .map_err(|error| Error::decode(self.broker, self.address, R::API_KEY, error))
+    }
+
+    /// Sends one request and reads its answer.
+    pub(super) async fn exchange<R: Request>(
+        &mut self,
+        request: &R,
+        version: i16,
+    ) -> Result<R::Response> {
+        let frame = self.exchange_frames(request, version).await?;
+        self.decode::<R>(frame, version)
     }
 
     /// Sends one request and reads the frame that answers it.

@@ -10,22 +10,15 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
 };
+use tokio_rustls::client::TlsStream;
 
 use super::ClientConfig;
-
-/// `security.protocol`: how connections are protected.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub enum Security {
-    /// `PLAINTEXT`: not at all.
-    #[default]
-    Plaintext,
-}
 
 /// The stream of bytes below a connection.
 #[derive(Debug)]
 pub(crate) enum Transport {
     Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Transport {
@@ -33,8 +26,12 @@ impl Transport {
     pub(crate) async fn connect(address: &str, config: &ClientConfig) -> io::Result<Transport> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        match &config.security {
-            Security::Plaintext => Ok(Transport::Plain(stream)),
+        match &config.security.tls {
+            None => Ok(Transport::Plain(stream)),
+            Some(tls) => {
+                let stream = tls.connect(address, stream).await?;
+                Ok(Transport::Tls(Box::new(stream)))
+            }
         }
     }
 }
@@ -43,6 +40,7 @@ macro_rules! inner {
     ($self:ident, $stream:ident => $call:expr) => {
         match $self.get_mut() {
             Transport::Plain($stream) => $call,
+            Transport::Tls($stream) => $call,
         }
     };
 }
@@ -77,6 +75,7 @@ impl AsyncWrite for Transport {
     fn is_write_vectored(&self) -> bool {
         match self {
             Transport::Plain(stream) => stream.is_write_vectored(),
+            Transport::Tls(stream) => stream.is_write_vectored(),
         }
     }
 

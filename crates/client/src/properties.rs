@@ -1,0 +1,420 @@
+//! Settings under Kafka's names, from a map or a file.
+
+use std::{collections::BTreeMap, path::Path, str::FromStr, sync::Arc, time::Duration};
+
+use kohort_wire::records::Compression;
+
+use crate::{
+    ClientConfig, ConsumerConfig, Error, IsolationLevel, ProducerConfig, Result,
+    consumer::{AssignmentStrategy, GroupProtocol, OffsetReset},
+    producer::{Acks, DefaultPartitioner, StickyPartitioner},
+    rpc::{Security, is_setting, split_list},
+};
+
+/// Settings under Kafka's names.
+///
+/// ```
+/// use kohort::{ConsumerConfig, Properties};
+///
+/// let properties: Properties = "
+///     bootstrap.servers = localhost:9092
+///     group.id = billing
+///     auto.offset.reset = earliest
+/// "
+/// .parse()?;
+/// let config = ConsumerConfig::from_properties(&properties)?;
+/// assert_eq!(config.group_id.as_deref(), Some("billing"));
+///
+/// let unknown = properties.with("group.di", "billing");
+/// let error = ConsumerConfig::from_properties(&unknown).unwrap_err();
+/// assert!(error.to_string().starts_with("group.di: "));
+/// # Ok::<(), kohort::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Properties(BTreeMap<String, String>);
+
+impl Properties {
+    /// The settings of a file: lines of the form `name = value`; `#` or `!` begins a comment, a
+    /// backslash at the end goes on in the next line.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Properties> {
+        let path = path.as_ref();
+        std::fs::read_to_string(path)
+            .map_err(|error| Error::config(path.display().to_string(), error.to_string()))?
+            .parse()
+    }
+
+    /// Adds a setting, or replaces it.
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Properties {
+        self.0.insert(name.into(), value.into());
+        self
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Properties {
+    fn from_iter<T: IntoIterator<Item = (N, V)>>(pairs: T) -> Properties {
+        let pairs = pairs.into_iter();
+        Properties(
+            pairs
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        )
+    }
+}
+
+impl FromStr for Properties {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Properties> {
+        let mut properties = Properties::default();
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
+            let mut line = line.trim().to_owned();
+            if line.is_empty() || line.starts_with(['#', '!']) {
+                continue;
+            }
+            while let Some(more) = line.strip_suffix('\\') {
+                line = format!("{}{}", more, lines.next().unwrap_or_default().trim());
+            }
+            let Some((name, value)) = line.split_once(['=', ':']) else {
+                return Err(Error::config(line, "is not of the form name = value"));
+            };
+            properties = properties.with(name.trim(), value.trim());
+        }
+        Ok(properties)
+    }
+}
+
+fn number<T: FromStr>(name: &str, value: &str) -> Result<T> {
+    value
+        .parse()
+        .map_err(|_| Error::config(name, format!("{value:?} is not a number in its range")))
+}
+
+fn ms(name: &str, value: &str) -> Result<Duration> {
+    Ok(Duration::from_millis(number(name, value)?))
+}
+
+fn flag(name: &str, value: &str) -> Result<bool> {
+    match value {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(Error::config(
+            name,
+            format!("{value:?} is not true or false"),
+        )),
+    }
+}
+
+fn choice<T: Clone>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T> {
+    let found = choices
+        .iter()
+        .find(|(text, _)| text.eq_ignore_ascii_case(value));
+    found.map(|(_, choice)| choice.clone()).ok_or_else(|| {
+        let known: Vec<_> = choices.iter().map(|(text, _)| *text).collect();
+        Error::config(name, format!("{value:?} is none of {}", known.join(", ")))
+    })
+}
+
+/// For a setting that this client does not have.
+fn unknown(name: &str, what: &str) -> Error {
+    Error::config(name, format!("there is no such setting of a {what}"))
+}
+
+impl ClientConfig {
+    /// The settings under Kafka's names. One that is unknown or has no meaning here is an error.
+    pub fn from_properties(properties: &Properties) -> Result<ClientConfig> {
+        let mut config = ClientConfig::default();
+        for (name, value) in properties.iter() {
+            if !config.set(name, value)? {
+                return Err(unknown(name, "client"));
+            }
+        }
+        config.security = Security::from_properties(properties)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Returns whether there is such a setting.
+    fn set(&mut self, name: &str, value: &str) -> Result<bool> {
+        match name {
+            "bootstrap.servers" => self.bootstrap_servers = split_list(value),
+            "client.id" => self.client_id = value.to_owned(),
+            "request.timeout.ms" => self.request_timeout = ms(name, value)?,
+            "default.api.timeout.ms" => self.api_timeout = ms(name, value)?,
+            "socket.connection.setup.timeout.ms" => self.connect_timeout = ms(name, value)?,
+            "retry.backoff.ms" => self.retry_backoff.first = ms(name, value)?,
+            "retry.backoff.max.ms" => self.retry_backoff.most = ms(name, value)?,
+            "reconnect.backoff.ms" => self.reconnect_backoff.first = ms(name, value)?,
+            "reconnect.backoff.max.ms" => self.reconnect_backoff.most = ms(name, value)?,
+            "metadata.max.age.ms" => self.metadata_max_age = ms(name, value)?,
+            _ => return Ok(is_setting(name)),
+        }
+        Ok(true)
+    }
+}
+
+impl ConsumerConfig {
+    /// The settings under Kafka's names. One that is unknown or has no meaning here is an error.
+    pub fn from_properties(properties: &Properties) -> Result<ConsumerConfig> {
+        let mut config = ConsumerConfig::default();
+        for (name, value) in properties.iter() {
+            if !config.set(name, value)? && !config.client.set(name, value)? {
+                return Err(unknown(name, "consumer"));
+            }
+        }
+        config.client.security = Security::from_properties(properties)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<bool> {
+        let some = || Some(value.into());
+        match name {
+            "group.id" => self.group_id = some(),
+            "group.instance.id" => self.group_instance_id = some(),
+            "group.protocol" => {
+                let choices = [
+                    ("consumer", GroupProtocol::Consumer),
+                    ("classic", GroupProtocol::Classic),
+                    ("auto", GroupProtocol::Auto),
+                ];
+                self.group_protocol = choice(name, value, &choices)?;
+            }
+            "group.remote.assignor" => self.group_remote_assignor = some(),
+            "partition.assignment.strategy" => {
+                self.assignment_strategies = split_list(value)
+                    .iter()
+                    .map(|strategy| assignment_strategy(name, strategy))
+                    .collect::<Result<_>>()?;
+            }
+            "session.timeout.ms" => self.session_timeout = ms(name, value)?,
+            "heartbeat.interval.ms" => self.heartbeat_interval = ms(name, value)?,
+            "max.poll.interval.ms" => self.poll_interval_max = ms(name, value)?,
+            "max.poll.records" => self.poll_records_max = number(name, value)?,
+            "enable.auto.commit" => self.auto_commit = flag(name, value)?,
+            "auto.commit.interval.ms" => self.auto_commit_interval = ms(name, value)?,
+            "auto.offset.reset" => self.offset_reset = offset_reset(name, value)?,
+            "isolation.level" => {
+                let choices = [
+                    ("read_uncommitted", IsolationLevel::ReadUncommitted),
+                    ("read_committed", IsolationLevel::ReadCommitted),
+                ];
+                self.isolation_level = choice(name, value, &choices)?;
+            }
+            "client.rack" => self.rack = some(),
+            "fetch.min.bytes" => self.fetch_bytes_min = number(name, value)?,
+            "fetch.max.wait.ms" => self.fetch_wait_max = ms(name, value)?,
+            "fetch.max.bytes" => self.fetch_bytes_max = number(name, value)?,
+            "max.partition.fetch.bytes" => self.partition_fetch_bytes_max = number(name, value)?,
+            "prefetch.max.bytes" => self.prefetch_bytes_max = number(name, value)?,
+            "decompressed.max.bytes" => self.decompressed_bytes_max = number(name, value)?,
+            "check.crcs" => self.check_crcs = flag(name, value)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn assignment_strategy(name: &str, value: &str) -> Result<AssignmentStrategy> {
+    // Java's class names say the same.
+    let class = value.rsplit('.').next().unwrap_or(value);
+    let choices = [
+        ("range", AssignmentStrategy::Range),
+        ("roundrobin", AssignmentStrategy::RoundRobin),
+        ("sticky", AssignmentStrategy::Sticky),
+        ("cooperative-sticky", AssignmentStrategy::CooperativeSticky),
+        ("RangeAssignor", AssignmentStrategy::Range),
+        ("RoundRobinAssignor", AssignmentStrategy::RoundRobin),
+        ("StickyAssignor", AssignmentStrategy::Sticky),
+        (
+            "CooperativeStickyAssignor",
+            AssignmentStrategy::CooperativeSticky,
+        ),
+    ];
+    choice(name, class, &choices)
+}
+
+fn offset_reset(name: &str, value: &str) -> Result<OffsetReset> {
+    if let Some(age) = value.strip_prefix("by_duration:") {
+        let problem = || Error::config(name, format!("{age:?} is not a duration like P1DT2H"));
+        return iso_duration(age)
+            .map(OffsetReset::ByDuration)
+            .ok_or_else(problem);
+    }
+    let choices = [
+        ("earliest", OffsetReset::Earliest),
+        ("latest", OffsetReset::Latest),
+        ("none", OffsetReset::None),
+    ];
+    choice(name, value, &choices)
+}
+
+/// `PnDTnHnMnS` (ISO 8601), as Java reads durations.
+fn iso_duration(text: &str) -> Option<Duration> {
+    let text = text.to_ascii_uppercase();
+    let (days, time) = match text.strip_prefix('P')?.split_once('T') {
+        Some((days, time)) => (days.to_owned(), time.to_owned()),
+        None => (text[1..].to_owned(), String::new()),
+    };
+    let mut total = Duration::ZERO;
+    let mut any = false;
+    for (part, units) in [
+        (days, &[('D', 86_400)][..]),
+        (time, &[('H', 3600), ('M', 60), ('S', 1)]),
+    ] {
+        let mut number = String::new();
+        for character in part.chars() {
+            if character.is_ascii_digit() || character == '.' {
+                number.push(character);
+                continue;
+            }
+            let (_, seconds) = units.iter().find(|(unit, _)| *unit == character)?;
+            let amount: f64 = number.parse().ok()?;
+            total += Duration::try_from_secs_f64(amount * f64::from(*seconds)).ok()?;
+            number.clear();
+            any = true;
+        }
+        if !number.is_empty() {
+            return None;
+        }
+    }
+    any.then_some(total)
+}
+
+impl ProducerConfig {
+    /// The settings under Kafka's names. One that is unknown or has no meaning here is an error.
+    pub fn from_properties(properties: &Properties) -> Result<ProducerConfig> {
+        let mut config = ProducerConfig::default();
+        let (mut acks, mut idempotence) = (false, false);
+        for (name, value) in properties.iter() {
+            acks |= name == "acks";
+            idempotence |= name == "enable.idempotence";
+            if !config.set(name, value)? && !config.client.set(name, value)? {
+                return Err(unknown(name, "producer"));
+            }
+        }
+        config.client.security = Security::from_properties(properties)?;
+        // As in Kafka: who asks for less and says nothing of idempotence does without.
+        if acks && !idempotence && config.acks != Acks::All {
+            config.idempotence = false;
+        }
+        config.validate()?;
+        Ok(config)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<bool> {
+        match name {
+            "acks" => {
+                let choices = [
+                    ("0", Acks::None),
+                    ("1", Acks::Leader),
+                    ("all", Acks::All),
+                    ("-1", Acks::All),
+                ];
+                self.acks = choice(name, value, &choices)?;
+            }
+            "enable.idempotence" => self.idempotence = flag(name, value)?,
+            "compression.type" => {
+                let choices = Compression::ALL.map(|compression| (compression.name(), compression));
+                self.compression = choice(name, value, &choices)?;
+            }
+            "compression.gzip.level" | "compression.lz4.level" | "compression.zstd.level" => {
+                let level = number(name, value)?;
+                // Whichever is used: the others do not matter.
+                let compression = name.split('.').nth(1).and_then(Compression::from_name);
+                let wanted = compression.and_then(Compression::levels);
+                if !wanted.is_some_and(|(range, _)| range.contains(&level)) {
+                    return Err(Error::config(name, "is out of range"));
+                }
+                if compression == Some(self.compression) {
+                    self.compression_level = Some(level);
+                }
+            }
+            "batch.size" => self.batch_bytes = number(name, value)?,
+            "linger.ms" => self.linger = ms(name, value)?,
+            "max.request.size" => self.request_bytes_max = number(name, value)?,
+            "buffer.memory" => self.buffer_bytes_max = number(name, value)?,
+            "max.block.ms" => self.block_max = ms(name, value)?,
+            "delivery.timeout.ms" => self.delivery_timeout = ms(name, value)?,
+            "max.in.flight.requests.per.connection" => self.in_flight_max = number(name, value)?,
+            "partitioner.class" => {
+                let class = value.rsplit('.').next().unwrap_or(value);
+                self.partitioner = match class {
+                    "DefaultPartitioner" | "default" => Arc::new(DefaultPartitioner),
+                    "StickyPartitioner" | "UniformStickyPartitioner" | "sticky" => {
+                        Arc::new(StickyPartitioner)
+                    }
+                    _ => {
+                        let problem = format!("{value:?} is none of default, sticky");
+                        return Err(Error::config(name, problem));
+                    }
+                };
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn properties(pairs: &[(&str, &str)]) -> Properties {
+        let servers = [("bootstrap.servers", "a:1, b:2")];
+        servers.iter().chain(pairs).copied().collect()
+    }
+
+    fn problem<T>(result: Result<T>) -> String {
+        result.err().expect("it is an error").to_string()
+    }
+
+    #[test]
+    fn settings_are_read_under_kafkas_names() {
+        let text =
+            "# a comment\nbootstrap.servers=a:1,\\\n  b:2\nacks : 1\ncompression.type=zstd\n";
+        let config = ProducerConfig::from_properties(&text.parse().unwrap()).unwrap();
+        assert_eq!(config.client.bootstrap_servers, ["a:1", "b:2"]);
+        assert_eq!((config.acks, config.idempotence), (Acks::Leader, false));
+        let pairs = [
+            ("auto.offset.reset", "by_duration:P1DT2H"),
+            (
+                "partition.assignment.strategy",
+                "org.apache.kafka.clients.consumer.RoundRobinAssignor,sticky",
+            ),
+        ];
+        let config = ConsumerConfig::from_properties(&properties(&pairs)).unwrap();
+        assert_eq!(
+            config.offset_reset,
+            OffsetReset::ByDuration(Duration::from_secs(26 * 3600))
+        );
+        assert_eq!(
+            config.assignment_strategies,
+            [AssignmentStrategy::RoundRobin, AssignmentStrategy::Sticky]
+        );
+    }
+
+    #[test]
+    fn unknown_wrong_and_contradictory_settings_are_errors_that_name_the_setting() {
+        for (pair, expected) in [
+            (("grup.id", "g"), "grup.id: "),
+            (("acks", "all"), "acks: "),
+            (("max.poll.records", "many"), "max.poll.records: "),
+            (("max.poll.records", "0"), "max.poll.records: "),
+            (("isolation.level", "none"), "isolation.level: "),
+            (("session.timeout.ms", "10"), "heartbeat.interval.ms: "),
+            (("bootstrap.servers", "nowhere"), "bootstrap.servers: "),
+        ] {
+            let problem = problem(ConsumerConfig::from_properties(&properties(&[pair])));
+            assert!(problem.starts_with(expected), "{problem}");
+        }
+        let pairs = [("acks", "1"), ("enable.idempotence", "true")];
+        let problem = problem(ProducerConfig::from_properties(&properties(&pairs)));
+        assert!(problem.starts_with("enable.idempotence: "), "{problem}");
+    }
+}

@@ -1,0 +1,182 @@
+//! Who we are, told to a broker when a connection is made (SASL).
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use kohort_wire::{codec::Versions, messages::*};
+
+use super::{
+    ApiVersions,
+    connection::Opening,
+    random_u32,
+    scram::{Hash, Scram},
+};
+use crate::{Error, Result};
+
+/// `sasl.mechanism`, and who we are.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Sasl {
+    /// `PLAIN`: tells the password, so only over TLS.
+    Plain {
+        /// Who we are.
+        username: String,
+        /// The password.
+        password: String,
+    },
+    /// `SCRAM-SHA-256`.
+    ScramSha256 {
+        /// Who we are.
+        username: String,
+        /// The password.
+        password: String,
+    },
+    /// `SCRAM-SHA-512`.
+    ScramSha512 {
+        /// Who we are.
+        username: String,
+        /// The password.
+        password: String,
+    },
+    /// `OAUTHBEARER`: a token, asked for whenever a connection is made.
+    OAuthBearer(TokenSource),
+}
+
+/// Tells neither passwords nor tokens.
+impl fmt::Debug for Sasl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.mechanism())
+    }
+}
+
+/// Gives tokens.
+#[derive(Clone)]
+pub struct TokenSource(
+    Arc<dyn Fn() -> BoxFuture<'static, std::result::Result<String, String>> + Send + Sync>,
+);
+
+impl TokenSource {
+    /// Asks `token` for one; its error says why there is none.
+    pub fn new<F, T>(token: F) -> TokenSource
+    where
+        F: Fn() -> T + Send + Sync + 'static,
+        T: Future<Output = std::result::Result<String, String>> + Send + 'static,
+    {
+        TokenSource(Arc::new(move || Box::pin(token())))
+    }
+}
+
+impl Sasl {
+    /// Kafka's name of the mechanism.
+    pub fn mechanism(&self) -> &'static str {
+        match self {
+            Sasl::Plain { .. } => "PLAIN",
+            Sasl::ScramSha256 { .. } => "SCRAM-SHA-256",
+            Sasl::ScramSha512 { .. } => "SCRAM-SHA-512",
+            Sasl::OAuthBearer(_) => "OAUTHBEARER",
+        }
+    }
+
+    fn refused(&self, address: &str, problem: impl Into<String>) -> Error {
+        Error::Authentication {
+            address: address.to_owned(),
+            mechanism: self.mechanism(),
+            problem: problem.into(),
+        }
+    }
+
+    /// Authenticates on a connection that has just been made. Returns for how long that counts, in
+    /// ms; 0 for ever.
+    pub(super) async fn authenticate(
+        &self,
+        opening: &mut Opening<'_>,
+        versions: &ApiVersions,
+    ) -> Result<i64> {
+        let address = opening.address;
+        let refused = |problem: String| self.refused(address, problem);
+        let request = SaslHandshakeRequest {
+            mechanism: self.mechanism().into(),
+        };
+        let handshake = opening.exchange(&request, 1).await?;
+        if handshake.error_code.is_error() {
+            let offered = handshake.mechanisms.join(", ");
+            return Err(refused(format!(
+                "{}; it offers: {offered}",
+                handshake.error_code
+            )));
+        }
+        let wanted = Versions::new(0, 2);
+        let version = versions.newest_of(kohort_wire::ApiKey::SaslAuthenticate, wanted);
+        let version = version.unwrap_or(0);
+        match self {
+            Sasl::Plain { username, password } => {
+                let token = format!("\0{username}\0{password}");
+                let answer = self.say(opening, version, token).await?;
+                Ok(answer.session_lifetime_ms)
+            }
+            Sasl::ScramSha256 { username, password } => {
+                let scram = Scram::new(Hash::Sha256, username, password, nonce());
+                self.scram(opening, version, scram).await
+            }
+            Sasl::ScramSha512 { username, password } => {
+                let scram = Scram::new(Hash::Sha512, username, password, nonce());
+                self.scram(opening, version, scram).await
+            }
+            Sasl::OAuthBearer(source) => {
+                let token = (source.0)().await.map_err(refused)?;
+                let message = format!("n,,\u{1}auth=Bearer {token}\u{1}\u{1}");
+                let answer = self.say(opening, version, message).await?;
+                if !answer.auth_bytes.is_empty() {
+                    // What is wrong, which is to be acknowledged.
+                    let problem = String::from_utf8_lossy(&answer.auth_bytes).into_owned();
+                    let _ = self.say(opening, version, "\u{1}".to_owned()).await;
+                    return Err(self.refused(address, problem));
+                }
+                Ok(answer.session_lifetime_ms)
+            }
+        }
+    }
+
+    async fn scram(
+        &self,
+        opening: &mut Opening<'_>,
+        version: i16,
+        mut scram: Scram<'_>,
+    ) -> Result<i64> {
+        let address = opening.address;
+        let refused = |problem: String| self.refused(address, problem);
+        let answer = self.say(opening, version, scram.first()).await?;
+        let second = scram.second(&answer.auth_bytes).map_err(refused)?;
+        let answer = self.say(opening, version, second).await?;
+        scram.finish(&answer.auth_bytes).map_err(refused)?;
+        Ok(answer.session_lifetime_ms)
+    }
+
+    async fn say(
+        &self,
+        opening: &mut Opening<'_>,
+        version: i16,
+        message: String,
+    ) -> Result<SaslAuthenticateResponse> {
+        let request = SaslAuthenticateRequest {
+            auth_bytes: Bytes::from(message),
+        };
+        let answer = opening.exchange(&request, version).await?;
+        if answer.error_code.is_error() {
+            let message = answer.error_message.as_deref().unwrap_or_default();
+            let problem = match message.is_empty() {
+                true => answer.error_code.to_string(),
+                false => message.to_owned(),
+            };
+            return Err(self.refused(opening.address, problem));
+        }
+        Ok(answer)
+    }
+}
+
+/// Something that nobody has said before.
+fn nonce() -> String {
+    let parts = (0..4).map(|_| format!("{:08x}", random_u32()));
+    parts.collect()
+}
