@@ -7,6 +7,9 @@ mod lookup;
 mod maintain;
 mod open;
 mod read;
+mod recover;
+mod replay;
+mod swap;
 
 use std::sync::{
     Arc,

@@ -15,16 +15,18 @@ mod builder;
 mod compression;
 mod control;
 mod error;
+mod header;
 mod iter;
 mod split;
 mod varint;
 mod xerial;
 
-pub use batch::{Batch, BatchHeader, BatchMut, HEADER_LENGTH, LOG_OVERHEAD, TimestampType};
+pub use batch::{Batch, BatchMut};
 pub use builder::{BatchBuilder, BuildError};
 pub use compression::{Compression, Compressor, Level};
 pub use control::{ControlRecord, EndTransactionMarker};
 pub use error::RecordsError;
+pub use header::{BatchHeader, HEADER_LENGTH, LOG_OVERHEAD, TimestampType};
 pub use iter::{Header, Headers, Record, RecordIter, Records};
 pub use split::{Batches, produced, split};
 

@@ -1,0 +1,157 @@
+//! Reading batches from a segment's file.
+
+use bytes::Bytes;
+use kohort_wire::records::{BatchHeader, HEADER_LENGTH};
+
+use super::Segment;
+use crate::{LogError, index::OffsetEntry};
+
+struct Wanted {
+    from: i64,
+    until: i64,
+    max_bytes: usize,
+    at_least_one: bool,
+}
+
+impl Segment {
+    /// Whole batches from the one with `from` (or the next after a gap) to `until`, at most
+    /// `max_bytes` of them, or one larger one if that is wanted. `None` if there is no such batch
+    /// here.
+    pub(crate) fn read(
+        &self,
+        from: i64,
+        until: i64,
+        max_bytes: usize,
+        at_least_one: bool,
+    ) -> Result<Option<Bytes>, LogError> {
+        let wanted = Wanted {
+            from,
+            until,
+            max_bytes,
+            at_least_one,
+        };
+        match self.read_from(self.entry(from)?, &wanted) {
+            // The index may be what is wrong.
+            Err(LogError::Corrupt { .. }) => {
+                self.rebuild_index()?;
+                self.read_from(self.entry(from)?, &wanted)
+            }
+            result => result,
+        }
+    }
+
+    fn read_from(
+        &self,
+        entry: Option<OffsetEntry>,
+        wanted: &Wanted,
+    ) -> Result<Option<Bytes>, LogError> {
+        let &Wanted {
+            from,
+            until,
+            max_bytes,
+            at_least_one,
+        } = wanted;
+        let size = self.size();
+        let mut position = entry.map_or(0, |entry| u64::from(entry.position));
+        // An index of other times could lead behind what is wanted.
+        let mut expected = entry.map(|entry| self.base_offset + i64::from(entry.offset));
+        let slack = self.state.lock().index_interval_bytes as usize + HEADER_LENGTH;
+        let mut length = max_bytes.saturating_add(slack);
+        loop {
+            let left = usize::try_from(size.saturating_sub(position)).unwrap_or(usize::MAX);
+            if left == 0 {
+                return Ok(None);
+            }
+            let mut buffer = Vec::new();
+            self.file
+                .read_at(&mut buffer, position, length.min(left))
+                .map_err(|e| LogError::io("cannot read", self.name(), e))?;
+            if buffer.len() < length.min(left) {
+                return Err(LogError::Corrupt {
+                    file: self.name(),
+                    position: position + buffer.len() as u64,
+                    reason: "it is shorter than it was".to_owned(),
+                });
+            }
+            let mut at = 0;
+            // Over the batches before the one that is wanted.
+            let header = loop {
+                let header = match self.header(&buffer[at..], position + at as u64, size) {
+                    Ok(Some(header)) => header,
+                    Ok(None) => break None,
+                    Err(error) => return Err(error),
+                };
+                if expected
+                    .take()
+                    .is_some_and(|last| last != header.last_offset())
+                {
+                    return Err(LogError::Corrupt {
+                        file: self.name(),
+                        position,
+                        reason: "its index leads to another batch".to_owned(),
+                    });
+                }
+                if header.last_offset() >= from {
+                    break Some(header);
+                }
+                at += header.size();
+                if at > buffer.len() {
+                    break None;
+                }
+            };
+            let Some(first) = header else {
+                position += at as u64;
+                length = length.max(slack);
+                continue;
+            };
+            if first.next_offset() > until || (first.size() > max_bytes && !at_least_one) {
+                return Ok(Some(Bytes::new()));
+            }
+            if first.size() > buffer.len() - at {
+                position += at as u64;
+                length = first.size().max(max_bytes);
+                continue;
+            }
+            let mut end = at + first.size();
+            while let Ok(Some(next)) = self.header(&buffer[end..], position + end as u64, size) {
+                let next_end = end + next.size();
+                if next_end > buffer.len()
+                    || next_end - at > max_bytes
+                    || next.next_offset() > until
+                {
+                    break;
+                }
+                end = next_end;
+            }
+            return Ok(Some(Bytes::from(buffer).slice(at..end)));
+        }
+    }
+
+    /// The header at the start of `bytes`, or `None` if they are too few and there are more.
+    pub(super) fn header(
+        &self,
+        bytes: &[u8],
+        position: u64,
+        size: u64,
+    ) -> Result<Option<BatchHeader>, LogError> {
+        let corrupt = |reason: String| LogError::Corrupt {
+            file: self.name(),
+            position,
+            reason,
+        };
+        if bytes.len() < HEADER_LENGTH && position + HEADER_LENGTH as u64 <= size {
+            return Ok(None);
+        }
+        if bytes.is_empty() && position == size {
+            return Ok(None);
+        }
+        let header = BatchHeader::parse(bytes).map_err(|e| corrupt(e.to_string()))?;
+        if position + header.size() as u64 > size {
+            return Err(corrupt("it is longer than the file".to_owned()));
+        }
+        if header.base_offset < self.base_offset || header.last_offset_delta < 0 {
+            return Err(corrupt("its offset is out of order".to_owned()));
+        }
+        Ok(Some(header))
+    }
+}
