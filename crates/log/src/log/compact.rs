@@ -18,7 +18,6 @@ use crate::{
     files::{self, CLEANED, INDEX, LOG, SWAP, TIME_INDEX},
     scan::Scanned,
     segment::{Segment, path},
-    storage::remove_file,
 };
 
 /// About what an entry takes beside its key, in bytes.
