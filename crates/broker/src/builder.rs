@@ -20,7 +20,7 @@ use crate::{
     groups::Groups,
     logs::Logs,
     maintenance,
-    net::{Budget, Holders, Listener, accept},
+    net::{Budget, Guests, Holders, Listener, accept},
     node::Node,
     settings::{BROKER, Fixed, Values, View, list},
     topics::{Catalog, OFFSETS_TOPIC, Partition, Store, side_by_side},
@@ -141,8 +141,10 @@ impl Builder {
             connections: TaskTracker::new(),
         });
         let addresses: Vec<SocketAddr> = listeners.iter().map(|it| it.address).collect();
+        let guests = Guests::default();
         for listener in listeners {
-            node.connections.spawn(accept(listener, Arc::clone(&node)));
+            node.connections
+                .spawn(accept(listener, guests.clone(), Arc::clone(&node)));
         }
         node.connections.spawn(maintenance::run(Arc::clone(&node)));
         info!(

@@ -9,6 +9,31 @@
 //! # }
 //! ```
 //!
+//! # Limits
+//!
+//! A peer can cost the broker only so much; what goes beyond ends its own connection. Each limit is
+//! a setting, changed with [`Builder::set`].
+//!
+//! | what | setting | default |
+//! |---|---|---|
+//! | connections | `max.connections` | 50,000; the oldest silent one makes room |
+//! | connections of one address | `max.connections.per.ip` | no limit |
+//! | length of a request | `socket.request.max.bytes` | 100 MiB |
+//! | requests in memory, all together | `queued.max.request.bytes` | 256 MiB; the largest unfinished one makes room |
+//! | fetched records that wait to be sent, all together | `kohort.queued.max.response.bytes` | 256 MiB; the largest that nobody reads makes room |
+//! | requests of one connection at a time, parked ones too | `kohort.connection.max.requests` | 32 |
+//! | a request begun and not continued, a response not read | `kohort.connection.stall.timeout.ms` | 30 s |
+//! | a connection on which nothing happens | `connections.max.idle.ms` | 10 min |
+//! | records in one response | `fetch.max.bytes` | 55 MiB, and a 16th of the memory for responses |
+//! | fetch sessions | `max.incremental.fetch.session.cache.slots` | 1,000 |
+//! | partitions | `kohort.max.partitions` | 200,000 |
+//! | a batch, as it is stored | `message.max.bytes` | 1 MiB |
+//! | members of a group | `group.max.size`, `group.consumer.max.size` | no limit |
+//! | metadata of a member | `kohort.group.member.metadata.max.bytes` | 1 MiB |
+//! | metadata of a committed offset | `offset.metadata.max.bytes` | 4,096 bytes |
+//!
+//! A buffer grows with what has arrived, not with what a peer announces.
+//!
 //! Inside, connections (`net`) hand requests to the APIs (`api`), which look at topics (`topics`)
 //! and their logs, and ask the coordinator's shards (`groups`).
 

@@ -347,3 +347,29 @@ async fn what_was_committed_for_a_deleted_topic_is_forgotten() {
     };
     tokio::time::timeout(PATIENCE, forgotten).await.unwrap();
 }
+
+/// sarama #2157.
+#[tokio::test]
+async fn x10_an_empty_or_absent_instance_id_is_a_dynamic_member() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    for instance_id in [None, Some("")] {
+        let asked = client.ask(9, join("g", "", instance_id)).await;
+        // A static member is let in at once, a dynamic one has to come back with its id.
+        assert_eq!(
+            asked.error_code,
+            ErrorCode::MEMBER_ID_REQUIRED,
+            "{instance_id:?}"
+        );
+        let joined = client
+            .ask(9, join("g", &asked.member_id, instance_id))
+            .await;
+        assert_eq!(joined.error_code, ErrorCode::NONE);
+        let leave = LeaveGroupRequest {
+            group_id: "g".into(),
+            member_id: joined.member_id,
+            ..LeaveGroupRequest::default()
+        };
+        assert_eq!(client.ask(2, leave).await.error_code, ErrorCode::NONE);
+    }
+}

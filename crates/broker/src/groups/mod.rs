@@ -195,20 +195,7 @@ impl Groups {
             .inputs
             .send(input)
             .map_err(|_| ErrorCode::NOT_COORDINATOR)?;
-        Ok(async move {
-            let answer = async { answer.await.unwrap_or(Err(ErrorCode::NOT_COORDINATOR)) };
-            if patience == Patience::Parked {
-                return answer.await;
-            }
-            match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
-                Ok(answer) => answer,
-                Err(_) if handle.is_loading.load(Ordering::Relaxed) => {
-                    Err(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS)
-                }
-                // KAFKA-17267: not REQUEST_TIMED_OUT, which consumers do not try again.
-                Err(_) => Err(ErrorCode::COORDINATOR_NOT_AVAILABLE),
-            }
-        })
+        Ok(wait(answer, patience, handle.is_loading))
     }
 
     /// The shard of a partition, started if nobody has needed it before.
@@ -252,10 +239,57 @@ impl Groups {
     }
 }
 
+/// Waits for a shard's answer, with patience or not so much. What goes wrong meanwhile is an error
+/// that clients try again after.
+async fn wait(
+    answer: oneshot::Receiver<Result<Reply, ErrorCode>>,
+    patience: Patience,
+    is_loading: Arc<AtomicBool>,
+) -> Result<Reply, ErrorCode> {
+    let answer = async { answer.await.unwrap_or(Err(ErrorCode::NOT_COORDINATOR)) };
+    if patience == Patience::Parked {
+        return answer.await;
+    }
+    match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
+        Ok(answer) => answer,
+        Err(_) if is_loading.load(Ordering::Relaxed) => {
+            Err(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS)
+        }
+        // KAFKA-17267: not REQUEST_TIMED_OUT, which consumers do not try again.
+        Err(_) => Err(ErrorCode::COORDINATOR_NOT_AVAILABLE),
+    }
+}
+
 async fn offsets_topic(node: &Arc<Node>) -> Result<Arc<Topic>, ErrorCode> {
     let fixed = &node.fixed;
     node.catalog
         .offsets_topic(fixed.offsets_partitions, fixed.offsets_segment_bytes)
         .await
         .map_err(|_| ErrorCode::COORDINATOR_NOT_AVAILABLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// KAFKA-17267.
+    #[tokio::test(start_paused = true)]
+    async fn k1_a_request_that_times_out_inside_gets_an_error_that_clients_try_again_after() {
+        for is_loading in [false, true] {
+            let (_shard, answer) = oneshot::channel();
+            let is_loading = Arc::new(AtomicBool::new(is_loading));
+            let code = wait(answer, Patience::Prompt, is_loading)
+                .await
+                .unwrap_err();
+            assert!(code.is_retriable(), "{code}");
+            assert_ne!(code, ErrorCode::REQUEST_TIMED_OUT);
+        }
+        // A shard that is gone.
+        let (shard, answer) = oneshot::channel();
+        drop(shard);
+        let code = wait(answer, Patience::Parked, Arc::default())
+            .await
+            .unwrap_err();
+        assert_eq!(code, ErrorCode::NOT_COORDINATOR);
+    }
 }

@@ -3,10 +3,10 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{net::TcpStream, time::Instant};
-use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{
+    guests::Guest,
     in_flight::{Answer, InFlight},
     reader::{FrameReader, Incoming, ReadError},
     writer::FrameWriter,
@@ -46,10 +46,10 @@ enum End {
     #[error("the peer has not read its responses for {0:?} (kohort.connection.stall.timeout.ms)")]
     Reading(Duration),
     #[error(
-        "memory is short, and no connection holds more of it (queued.max.request.bytes, \
-         kohort.queued.max.response.bytes)"
+        "others need what it holds: memory (queued.max.request.bytes, \
+         kohort.queued.max.response.bytes), or its place (max.connections)"
     )]
-    Memory,
+    Dismissed,
     #[error("the broker stops")]
     Stopped,
 }
@@ -59,15 +59,15 @@ impl End {
     fn is_strange(&self) -> bool {
         match self {
             End::Read(ReadError::TooLong { .. } | ReadError::OtherProtocol(_)) => true,
-            End::Refused(_) | End::Sending(_) | End::Reading(_) | End::Memory => true,
+            End::Refused(_) | End::Sending(_) | End::Reading(_) | End::Dismissed => true,
             End::Read(_) | End::Write(_) | End::Idle(_) | End::Stopped => false,
         }
     }
 }
 
 /// Serves a connection until it ends.
-pub(super) async fn serve(mut stream: TcpStream, peer: Peer, node: Arc<Node>) {
-    let end = run(&mut stream, peer, &node).await;
+pub(super) async fn serve(mut stream: TcpStream, peer: Peer, guest: Guest, node: Arc<Node>) {
+    let end = run(&mut stream, peer, &guest, &node).await;
     if end.is_strange() && node.complaints.admit() {
         warn!("connection from {} closed: {end}", peer.remote);
     } else {
@@ -75,9 +75,10 @@ pub(super) async fn serve(mut stream: TcpStream, peer: Peer, node: Arc<Node>) {
     }
 }
 
-async fn run(stream: &mut TcpStream, peer: Peer, node: &Arc<Node>) -> End {
+async fn run(stream: &mut TcpStream, peer: Peer, guest: &Guest, node: &Arc<Node>) -> End {
     let (read_half, mut write_half) = stream.split();
-    let dismissal = CancellationToken::new();
+    let dismissal = &guest.dismissal;
+    let mut has_spoken = false;
     let dismissed = dismissal.cancelled();
     tokio::pin!(dismissed);
     let mut reader = FrameReader::new(
@@ -125,12 +126,15 @@ async fn run(stream: &mut TcpStream, peer: Peer, node: &Arc<Node>) -> End {
             }
             incoming = reader.next(&read_half), if takes_more => match incoming {
                 Ok(Incoming { frame, reserved }) => {
+                    if !std::mem::replace(&mut has_spoken, true) {
+                        guest.has_spoken();
+                    }
                     active_at = Instant::now();
                     in_flight.start(api::answer(frame, peer, Arc::clone(node)), reserved).await;
                 }
                 Err(error) => return error.into(),
             },
-            () = &mut dismissed => return End::Memory,
+            () = &mut dismissed => return End::Dismissed,
             () = &mut stopping, if drain_until.is_none() => {
                 drain_until = Some(Instant::now() + DRAIN_TIMEOUT);
                 watch.as_mut().reset(Instant::now() + DRAIN_TIMEOUT);

@@ -1,12 +1,14 @@
 //! Who may connect.
 
-use std::{collections::HashMap, io, net::IpAddr, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tracing::{debug, warn};
 
-use super::connection::{Peer, serve};
+use super::{
+    connection::{Peer, serve},
+    guests::Guests,
+};
 use crate::node::Node;
 
 /// A bound address.
@@ -30,58 +32,8 @@ impl Listener {
     }
 }
 
-/// How many connections there are, in all and by address.
-#[derive(Debug, Default)]
-struct Count {
-    all: usize,
-    by_address: HashMap<IpAddr, usize>,
-}
-
-/// A connection that is counted; until it is dropped.
-struct Admitted {
-    count: Arc<Mutex<Count>>,
-    address: IpAddr,
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        let mut count = self.count.lock();
-        count.all -= 1;
-        if let Some(own) = count.by_address.get_mut(&self.address) {
-            *own -= 1;
-            if *own == 0 {
-                count.by_address.remove(&self.address);
-            }
-        }
-    }
-}
-
-fn admit(count: &Arc<Mutex<Count>>, address: IpAddr, node: &Node) -> Result<Admitted, String> {
-    let live = node.live();
-    let mut counted = count.lock();
-    if counted.all >= live.connections_max {
-        return Err(format!(
-            "there are {} connections already (max.connections)",
-            counted.all
-        ));
-    }
-    let own = counted.by_address.entry(address).or_default();
-    if *own >= live.connections_per_ip_max {
-        return Err(format!(
-            "{address} has {own} connections already (max.connections.per.ip)"
-        ));
-    }
-    *own += 1;
-    counted.all += 1;
-    Ok(Admitted {
-        count: Arc::clone(count),
-        address,
-    })
-}
-
 /// Accepts connections until the broker stops.
-pub(crate) async fn accept(listener: Listener, node: Arc<Node>) {
-    let count = Arc::new(Mutex::new(Count::default()));
+pub(crate) async fn accept(listener: Listener, guests: Guests, node: Arc<Node>) {
     let stopping = node.stopping.clone();
     loop {
         let accepted = tokio::select! {
@@ -89,7 +41,7 @@ pub(crate) async fn accept(listener: Listener, node: Arc<Node>) {
             () = stopping.cancelled() => return,
         };
         match accepted {
-            Ok((stream, remote)) => start(stream, remote, &count, &node),
+            Ok((stream, remote)) => start(stream, remote, &guests, &node),
             Err(error) => {
                 // Out of file descriptors, most likely: those who hold them must go first.
                 if node.complaints.admit() {
@@ -101,9 +53,10 @@ pub(crate) async fn accept(listener: Listener, node: Arc<Node>) {
     }
 }
 
-fn start(stream: TcpStream, remote: SocketAddr, count: &Arc<Mutex<Count>>, node: &Arc<Node>) {
-    let admitted = match admit(count, remote.ip(), node) {
-        Ok(admitted) => admitted,
+fn start(stream: TcpStream, remote: SocketAddr, guests: &Guests, node: &Arc<Node>) {
+    let live = node.live();
+    let guest = match guests.admit(remote.ip(), &live) {
+        Ok(guest) => guest,
         Err(reason) => {
             if node.complaints.admit() {
                 warn!("connection from {remote} refused: {reason}");
@@ -119,7 +72,6 @@ fn start(stream: TcpStream, remote: SocketAddr, count: &Arc<Mutex<Count>>, node:
     }
     let connection_node = Arc::clone(node);
     node.connections.spawn(async move {
-        let _admitted = admitted;
-        serve(stream, Peer { remote, local }, connection_node).await;
+        serve(stream, Peer { remote, local }, guest, connection_node).await;
     });
 }

@@ -2,6 +2,7 @@
 
 mod budget;
 mod connection;
+mod guests;
 mod holders;
 mod in_flight;
 mod listener;
@@ -10,6 +11,7 @@ mod writer;
 
 pub(crate) use budget::{Budget, Reserved};
 pub(crate) use connection::Peer;
+pub(crate) use guests::Guests;
 pub(crate) use holders::{Holder, Holders};
 pub(crate) use in_flight::Answer;
 pub(crate) use listener::{Listener, accept};

@@ -16,7 +16,7 @@ pub(crate) const BROKER: Table = Table(&[
 
     // Connections and memory.
     Definition::new("connections.max.idle.ms", Long, "600000", "A connection on which nothing happens for so long is closed.").rule(AtLeast(1)).at_start(),
-    Definition::new("max.connections", Int, "10000", "How many connections there may be; more are closed as they come. (Kafka: no limit.)").rule(AtLeast(0)),
+    Definition::new("max.connections", Int, "50000", "How many connections there may be. Beyond it, the oldest that has never sent a request makes room, or the new one is closed. (Kafka: no limit.)").rule(AtLeast(0)),
     Definition::new("max.connections.per.ip", Int, "2147483647", "How many connections one address may have.").rule(AtLeast(0)),
     Definition::new("socket.request.max.bytes", Int, "104857600", "The largest request; a connection that announces a larger one is closed.").rule(AtLeast(1)).at_start(),
     Definition::new("socket.listen.backlog.size", Int, "1024", "How many connections may wait to be accepted.").rule(AtLeast(1)).at_start(),
