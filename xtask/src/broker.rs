@@ -79,7 +79,6 @@ impl Broker {
     }
 
     /// The folder with its data.
-    #[allow(dead_code, reason = "for suites that read what is on disk")]
     pub(crate) fn folder(&self) -> &std::path::Path {
         &self.folder
     }

@@ -74,6 +74,7 @@ impl Selection {
 
 fn main() -> ExitCode {
     interrupt::install();
+    process::began();
     match perform(Arguments::parse().task) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

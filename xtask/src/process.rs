@@ -175,7 +175,7 @@ impl Drop for Process {
     }
 }
 
-/// The moment from which times in logs count.
+/// The moment from which times in logs count: the first call, at the start of the program.
 pub(crate) fn began() -> Instant {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
     *BEGAN.get_or_init(Instant::now)
