@@ -231,12 +231,22 @@ impl Partition {
         self.wake_readers();
     }
 
-    /// Opens a partition that has failed once more, when that was some time ago.
+    /// Opens a partition that has failed once more, when that was some time ago. One that is damaged
+    /// stays as it is: somebody has to look at it.
     pub(crate) fn try_again(&self) {
+        let is_due = |state: &State| match state {
+            State::Failed {
+                error: PartitionError::Log(LogError::Corrupt { .. }),
+                ..
+            } => false,
+            State::Failed { at, .. } => at.elapsed() >= REOPEN_INTERVAL,
+            _ => false,
+        };
+        if !is_due(&self.state.read()) {
+            return;
+        }
         let mut state = self.state.write();
-        if let State::Failed { at, .. } = &*state
-            && at.elapsed() >= REOPEN_INTERVAL
-        {
+        if is_due(&state) {
             *state = self.open();
             if let State::Open(_) = *state {
                 info!("partition {self} is available again");
