@@ -6,6 +6,8 @@
 //! - [`rpc`]: any request to any broker.
 
 pub mod admin;
+#[cfg(feature = "blocking")]
+pub mod blocking;
 mod by_leader;
 mod committed;
 pub mod consumer;
@@ -14,6 +16,8 @@ mod list_offsets;
 pub mod producer;
 mod properties;
 pub mod rpc;
+#[cfg(feature = "test-broker")]
+pub mod testing;
 mod time;
 mod topic_partition;
 

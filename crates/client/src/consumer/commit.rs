@@ -60,7 +60,7 @@ pub(super) async fn commit(
             let mut state = shared.lock();
             for (name, offset) in offsets {
                 if let Some(partition) = state.partitions.get_mut(name) {
-                    partition.committed = Some(offset.offset);
+                    partition.committed_at(offset);
                 }
             }
             return Ok(());

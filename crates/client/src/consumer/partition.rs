@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tokio::time::Instant;
 
 use super::{OffsetReset, fetched::Fetched};
-use crate::OffsetSpec;
+use crate::{CommittedOffset, OffsetSpec};
 
 /// A place in a partition: the offset of the next record, and the epoch of the leader that wrote
 /// the one before, if known.
@@ -139,6 +139,19 @@ impl Partition {
         self.finished = Some(position);
         self.failures = 0;
         self.not_before = None;
+    }
+
+    /// An offset was committed: the application has finished with what comes before, so what is
+    /// committed by itself later must not go back behind it.
+    pub(super) fn committed_at(&mut self, committed: &CommittedOffset) {
+        self.committed = Some(committed.offset);
+        let ahead = |finished: Position| finished.offset < committed.offset;
+        if self.finished.is_none_or(ahead) {
+            self.finished = Some(Position {
+                offset: committed.offset,
+                leader_epoch: committed.leader_epoch,
+            });
+        }
     }
 
     /// Whether records of it may be given to the application.

@@ -1,0 +1,360 @@
+//! What must hold when applications are slow and networks fail. The ids are those of the scenarios.
+
+mod common;
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use common::produce;
+use kohort::{
+    Admin, ApiKey, Consumer, ConsumerConfig, OffsetSpec, Producer, ProducerConfig, ProducerRecord,
+    TopicPartition,
+    consumer::{GroupProtocol, OffsetReset, Rebalance, RebalanceHandler, Records, Seek},
+    testing::{Fate, TestBroker},
+};
+use tokio::time::{sleep, timeout};
+
+const PROTOCOLS: [GroupProtocol; 2] = [GroupProtocol::Consumer, GroupProtocol::Classic];
+const LONG: Duration = Duration::from_secs(40);
+
+async fn broker(partitions: i32) -> TestBroker {
+    let settings = [("group.min.session.timeout.ms", "100")];
+    let broker = TestBroker::start_with(settings).await.unwrap();
+    broker.create_topic("t", partitions).await.unwrap();
+    broker
+}
+
+fn config(broker: &TestBroker, group_protocol: GroupProtocol) -> ConsumerConfig {
+    ConsumerConfig {
+        group_protocol,
+        offset_reset: OffsetReset::Earliest,
+        session_timeout: Duration::from_millis(1500),
+        heartbeat_interval: Duration::from_millis(300),
+        ..ConsumerConfig::new(broker.servers()).group("g")
+    }
+}
+
+async fn until(mut condition: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !condition().await {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LONG, waiting)
+        .await
+        .expect("it should have happened");
+}
+
+async fn committed(admin: &Admin) -> i64 {
+    let offsets = admin.list_group_offsets("g", None).await.unwrap();
+    let offsets = offsets
+        .into_iter()
+        .filter_map(|(_, offset)| offset.unwrap());
+    offsets.map(|committed| committed.offset).sum()
+}
+
+/// M5
+#[tokio::test]
+async fn what_the_application_has_not_finished_with_is_not_committed() {
+    let broker = broker(1).await;
+    produce(broker.servers(), "t", Some(0), 0..30).await;
+    let admin = Admin::connect(broker.config()).await.unwrap();
+    let config = ConsumerConfig {
+        poll_records_max: 10,
+        auto_commit_interval: Duration::from_millis(20),
+        ..config(&broker, GroupProtocol::Consumer)
+    };
+    let consumer = Consumer::connect(config).await.unwrap();
+    consumer.subscribe(["t"]).unwrap();
+    assert_eq!(consumer.poll().await.unwrap().len(), 10);
+    sleep(Duration::from_millis(200)).await;
+    assert_eq!(committed(&admin).await, 0);
+    let in_hand = consumer.poll().await.unwrap();
+    until(async || committed(&admin).await == 10).await;
+    sleep(Duration::from_millis(100)).await;
+    // Neither is it when the consumer closes.
+    drop(in_hand);
+    consumer.close().await.unwrap();
+    assert_eq!(committed(&admin).await, 10);
+}
+
+struct Revoked(Arc<AtomicBool>);
+
+impl RebalanceHandler for Revoked {
+    async fn revoked(&self, _: &Rebalance) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// M8
+#[tokio::test]
+async fn partitions_go_to_others_only_when_the_application_is_done_with_its_records() {
+    for protocol in PROTOCOLS {
+        let broker = broker(2).await;
+        for partition in [0, 1] {
+            produce(broker.servers(), "t", Some(partition), 0..100).await;
+        }
+        let config = ConsumerConfig {
+            poll_records_max: 10,
+            ..config(&broker, protocol)
+        };
+        let revoked = Arc::new(AtomicBool::new(false));
+        let first = Consumer::connect(config.clone()).await.unwrap();
+        first
+            .set_rebalance_handler(Revoked(revoked.clone()))
+            .unwrap();
+        first.subscribe(["t"]).unwrap();
+        until(async || {
+            let _ = first.poll_for(Duration::from_millis(20)).await.unwrap();
+            first.assignment().len() == 2
+        })
+        .await;
+        // From the start again: nothing counts as finished with.
+        let both = first.assignment();
+        both.iter()
+            .for_each(|partition| first.seek(partition, 0).unwrap());
+        let mut seen = BTreeSet::new();
+        let mut see = |records: &Records| {
+            for record in records {
+                let once = seen.insert((record.partition, record.offset));
+                assert!(once, "{}-{} came twice", record.partition, record.offset);
+            }
+            seen.len()
+        };
+        let in_hand = first.poll().await.unwrap();
+        let second = Consumer::connect(config).await.unwrap();
+        second.subscribe(["t"]).unwrap();
+        // For longer than it takes until the first one is told to let go.
+        let early = second.poll_for(Duration::from_secs(7)).await.unwrap();
+        see(&early);
+        let own = first.assignment();
+        assert!(
+            in_hand
+                .partitions()
+                .iter()
+                .all(|partition| own.contains(partition))
+        );
+        see(&in_hand);
+        until(async || {
+            for consumer in [&first, &second] {
+                let records = consumer.poll_for(Duration::from_millis(20)).await.unwrap();
+                see(&records);
+            }
+            see(&Records::default()) == 200
+        })
+        .await;
+        assert!(revoked.load(Ordering::Relaxed), "{protocol:?}");
+        assert_eq!(second.assignment().len(), 1);
+    }
+}
+
+/// M11
+#[tokio::test]
+async fn after_the_broker_was_away_for_longer_than_the_session_consumption_goes_on() {
+    for protocol in PROTOCOLS {
+        let broker = broker(1).await;
+        let consumer = Consumer::connect(config(&broker, protocol)).await.unwrap();
+        consumer.subscribe(["t"]).unwrap();
+        produce(broker.servers(), "t", Some(0), 0..5).await;
+        let mut count = 0;
+        until(async || {
+            count += consumer
+                .poll_for(Duration::from_millis(20))
+                .await
+                .unwrap()
+                .len();
+            count == 5
+        })
+        .await;
+        broker.on_request(|_| Fate::Disconnect);
+        broker.disconnect_all();
+        let _ = consumer.poll_for(Duration::from_secs(3)).await;
+        broker.pass_all();
+        produce(broker.servers(), "t", Some(0), 5..10).await;
+        let mut last = 0;
+        until(async || {
+            let records = consumer.poll_for(Duration::from_millis(20)).await.unwrap();
+            last = records
+                .iter()
+                .map(|record| record.offset)
+                .max()
+                .unwrap_or(last);
+            last == 9
+        })
+        .await;
+    }
+}
+
+/// M14
+#[tokio::test]
+async fn a_consumer_that_was_paused_through_a_rebalance_goes_on_afterwards() {
+    for protocol in PROTOCOLS {
+        let broker = broker(2).await;
+        let first = Consumer::connect(config(&broker, protocol)).await.unwrap();
+        first.subscribe(["t"]).unwrap();
+        let idle = async |consumer: &Consumer| {
+            consumer
+                .poll_for(Duration::from_millis(20))
+                .await
+                .unwrap()
+                .len()
+        };
+        until(async || idle(&first).await == 0 && first.assignment().len() == 2).await;
+        first.pause(&first.assignment()).unwrap();
+        let second = Consumer::connect(config(&broker, protocol)).await.unwrap();
+        second.subscribe(["t"]).unwrap();
+        until(async || {
+            idle(&first).await;
+            idle(&second).await;
+            second.assignment().len() == 1
+        })
+        .await;
+        let (closed, ()) = tokio::join!(second.close(), async {
+            until(async || {
+                idle(&first).await;
+                first.assignment().len() == 2
+            })
+            .await;
+        });
+        closed.unwrap();
+        first.resume(&first.assignment()).unwrap();
+        for partition in [0, 1] {
+            produce(broker.servers(), "t", Some(partition), 0..5).await;
+        }
+        let mut count = 0;
+        until(async || {
+            count += idle(&first).await;
+            count == 10
+        })
+        .await;
+    }
+}
+
+/// X12, X13
+#[tokio::test]
+async fn commits_that_fail_do_not_stop_fetching() {
+    let broker = broker(1).await;
+    broker.on_request(|request| match request.api {
+        Some(ApiKey::OffsetCommit) => Fate::Disconnect,
+        _ => Fate::Pass,
+    });
+    let config = ConsumerConfig {
+        auto_commit_interval: Duration::from_millis(20),
+        poll_records_max: 1,
+        ..config(&broker, GroupProtocol::Consumer)
+    };
+    produce(broker.servers(), "t", Some(0), 0..50).await;
+    let consumer = Consumer::connect(config).await.unwrap();
+    consumer.subscribe(["t"]).unwrap();
+    for offset in 0..50 {
+        let records = timeout(LONG, consumer.poll()).await.unwrap().unwrap();
+        assert_eq!(records.iter().next().unwrap().offset, offset);
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// X20
+#[tokio::test]
+async fn heartbeats_go_on_while_the_application_works_for_longer_than_the_session() {
+    let broker = broker(1).await;
+    let revoked = Arc::new(AtomicBool::new(false));
+    let consumer = Consumer::connect(config(&broker, GroupProtocol::Classic))
+        .await
+        .unwrap();
+    consumer
+        .set_rebalance_handler(Revoked(revoked.clone()))
+        .unwrap();
+    consumer.subscribe(["t"]).unwrap();
+    until(async || {
+        let _ = consumer.poll_for(Duration::from_millis(20)).await.unwrap();
+        consumer.assignment().len() == 1
+    })
+    .await;
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(consumer.assignment().len(), 1);
+    produce(broker.servers(), "t", Some(0), 0..1).await;
+    let records = timeout(LONG, consumer.poll()).await.unwrap().unwrap();
+    assert_eq!(records.len(), 1);
+    consumer.commit().await.unwrap();
+    assert!(!revoked.load(Ordering::Relaxed));
+}
+
+#[tokio::test]
+async fn an_idempotent_producer_writes_each_record_once_and_in_order_whatever_is_lost() {
+    let broker = broker(1).await;
+    let count = Arc::new(AtomicUsize::new(0));
+    broker.on_request(move |request| match request.api {
+        Some(ApiKey::Produce) => match count.fetch_add(1, Ordering::Relaxed) % 7 {
+            2 => Fate::LoseAnswer,
+            5 => Fate::Disconnect,
+            _ => Fate::Pass,
+        },
+        _ => Fate::Pass,
+    });
+    let config = ProducerConfig {
+        batch_bytes: 500,
+        linger: Duration::ZERO,
+        ..ProducerConfig::new(broker.servers())
+    };
+    let producer = Producer::connect(config).await.unwrap();
+    let mut deliveries = Vec::new();
+    for number in 0..1500 {
+        let value = number.to_string();
+        let record = ProducerRecord::new("t").partition(0).value(&value);
+        deliveries.push(producer.send(record).await.unwrap());
+    }
+    timeout(LONG, producer.flush()).await.unwrap();
+    for delivery in deliveries {
+        delivery.await.unwrap();
+    }
+    broker.pass_all();
+    let partition = TopicPartition::new("t", 0);
+    let consumer = Consumer::connect(ConsumerConfig::new(broker.servers()))
+        .await
+        .unwrap();
+    consumer
+        .assign([(partition.clone(), Seek::Earliest)])
+        .unwrap();
+    let mut values: Vec<i64> = Vec::new();
+    while values.len() < 1500 {
+        let records = timeout(LONG, consumer.poll()).await.unwrap().unwrap();
+        let value = |value: &[u8]| std::str::from_utf8(value).unwrap().parse::<i64>().unwrap();
+        values.extend(records.iter().map(|record| value(record.value.unwrap())));
+    }
+    assert_eq!(values, (0..1500).collect::<Vec<i64>>());
+    let end = consumer
+        .list_offsets(&[(partition, OffsetSpec::Latest)])
+        .await;
+    assert_eq!(*end[0].1.as_ref().unwrap(), Some(1500));
+}
+
+#[test]
+fn programs_without_a_runtime_do_the_same() {
+    let broker = kohort::blocking::wait(broker(1));
+    let producer =
+        kohort::blocking::Producer::connect(ProducerConfig::new(broker.servers())).unwrap();
+    let delivery = producer.send(ProducerRecord::new("t").value("v")).unwrap();
+    assert_eq!(delivery.wait().unwrap().offset, Some(0));
+    producer.close();
+    let config = config(&broker, GroupProtocol::Auto);
+    let consumer = kohort::blocking::Consumer::connect(config).unwrap();
+    consumer.subscribe(["t"]).unwrap();
+    let record = consumer.records().next().unwrap().unwrap();
+    assert_eq!(record.value.as_deref(), Some(&b"v"[..]));
+    consumer.commit().unwrap();
+    consumer.close().unwrap();
+    let admin = kohort::blocking::Admin::connect(broker.config()).unwrap();
+    assert_eq!(
+        kohort::blocking::wait(committed(
+            &kohort::blocking::wait(Admin::connect(broker.config())).unwrap()
+        )),
+        1
+    );
+    assert_eq!(admin.list_topics(false).unwrap().len(), 1);
+}
