@@ -141,7 +141,7 @@ impl Builder {
             connections: TaskTracker::new(),
         });
         let addresses: Vec<SocketAddr> = listeners.iter().map(|it| it.address).collect();
-        let guests = Guests::default();
+        let guests = Guests::new();
         for listener in listeners {
             node.connections
                 .spawn(accept(listener, guests.clone(), Arc::clone(&node)));

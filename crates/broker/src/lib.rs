@@ -16,7 +16,7 @@
 //!
 //! | what | setting | default |
 //! |---|---|---|
-//! | connections | `max.connections` | 50,000; the oldest silent one makes room |
+//! | connections | `max.connections` | 50,000, and at most 3 of 4 files that the process may open; the oldest silent one makes room |
 //! | connections of one address | `max.connections.per.ip` | no limit |
 //! | length of a request | `socket.request.max.bytes` | 100 MiB |
 //! | requests in memory, all together | `queued.max.request.bytes` | 256 MiB; the largest unfinished one makes room |

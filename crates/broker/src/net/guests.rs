@@ -12,9 +12,11 @@ use tokio_util::sync::CancellationToken;
 use crate::settings::Live;
 
 /// All connections.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Guests {
     present: Arc<Mutex<Present>>,
+    /// How many there may be, whatever the settings say.
+    places: usize,
 }
 
 #[derive(Debug, Default)]
@@ -36,7 +38,28 @@ pub(super) struct Guest {
     pub(super) dismissal: CancellationToken,
 }
 
+/// How many of the files that the process may have open are left to connections: the rest is for
+/// logs, which must not fail because of who connects.
+#[cfg(unix)]
+fn places() -> usize {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let files = files.and_then(|files| usize::try_from(files).ok());
+    files.map_or(usize::MAX, |files| (files / 4 * 3).max(1))
+}
+
+#[cfg(not(unix))]
+fn places() -> usize {
+    usize::MAX
+}
+
 impl Guests {
+    pub(crate) fn new() -> Guests {
+        Guests {
+            present: Arc::default(),
+            places: places(),
+        }
+    }
+
     /// Lets a connection in, or says why not.
     ///
     /// When there are too many already, the oldest that has never asked for anything has to go: who
@@ -51,13 +74,13 @@ impl Guests {
         }
         // Those that have been told to go are still counted until they have gone, but each makes
         // room for one.
-        if present.count >= live.connections_max {
+        if present.count >= live.connections_max.min(self.places) {
             match present.silent.pop_first() {
                 Some((_, dismissal)) => dismissal.cancel(),
                 None => {
                     let count = present.count;
                     return Err(format!(
-                        "there are {count} connections already (max.connections)"
+                        "there are {count} connections already (max.connections, or the files that the process may open)"
                     ));
                 }
             }
@@ -112,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_oldest_silent_one_makes_room_and_those_who_speak_stay() {
-        let guests = Guests::default();
+        let guests = Guests::new();
         let address = IpAddr::from([127, 0, 0, 1]);
         let live = live("2", "9");
         let first = guests.admit(address, &live).unwrap();
@@ -135,7 +158,7 @@ mod tests {
 
     #[test]
     fn one_address_has_its_own_limit() {
-        let guests = Guests::default();
+        let guests = Guests::new();
         let live = live("9", "1");
         let _first = guests.admit(IpAddr::from([10, 0, 0, 1]), &live).unwrap();
         assert!(guests.admit(IpAddr::from([10, 0, 0, 1]), &live).is_err());
