@@ -19,6 +19,7 @@
 //! | connections | `max.connections` | 50,000, and at most 3 of 4 files that the process may open; the oldest silent one makes room |
 //! | connections of one address | `max.connections.per.ip` | no limit |
 //! | length of a request | `socket.request.max.bytes` | 100 MiB |
+//! | length of a request other than Produce | `kohort.control.request.max.bytes` | 8 MiB |
 //! | requests in memory, all together | `queued.max.request.bytes` | 256 MiB; the largest unfinished one makes room |
 //! | fetched records that wait to be sent, all together | `kohort.queued.max.response.bytes` | 256 MiB; the largest that nobody reads makes room |
 //! | requests of one connection at a time, parked ones too | `kohort.connection.max.requests` | 32 |

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use common::*;
 use kohort_broker::Broker;
@@ -160,20 +162,17 @@ async fn c3_what_is_answered_is_there_after_a_restart_without_shutdown() {
         assert_eq!(client.commit("g", "t", 0, offset).await, ErrorCode::NONE);
     }
     drop(client);
-    let address = broker.address();
     drop(broker);
-    // Until it has let go of the folder.
-    let broker = loop {
-        match builder()
-            .data_dir(folder.path())
-            .listen(address.to_string())
-            .start()
-            .await
-        {
-            Ok(broker) => break broker,
-            Err(_) => tokio::task::yield_now().await,
+    // As soon as the one that was dropped has let go of the folder.
+    let started = async {
+        loop {
+            match builder().data_dir(folder.path()).start().await {
+                Ok(broker) => return broker,
+                Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
         }
     };
+    let broker = tokio::time::timeout(PATIENCE, started).await.unwrap();
     let mut client = Client::connect(&broker).await;
     assert_eq!(client.committed("g", "t", 0).await, 19);
 }

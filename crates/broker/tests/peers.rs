@@ -174,6 +174,26 @@ async fn a_peer_that_never_reads_is_cut_off() {
 }
 
 #[tokio::test]
+async fn a_huge_list_is_not_even_read() {
+    let broker = builder().start().await.unwrap();
+    let mut good = Client::connect(&broker).await;
+    let mut client = Client::connect(&broker).await;
+    let topic = MetadataRequestTopic {
+        name: Some("t".into()),
+        ..MetadataRequestTopic::default()
+    };
+    let request = MetadataRequest {
+        topics: Some(vec![topic; 3_000_000]),
+        ..MetadataRequest::default()
+    };
+    let frame = frame::encode_request(&request, 1, 1, None).unwrap();
+    // The broker may hang up before all of it is sent.
+    let _ = client.stream.write_all(&frame.into_bytes()).await;
+    expect_end(&mut client.stream).await;
+    expect_service(&mut good).await;
+}
+
+#[tokio::test]
 async fn a_quiet_connection_ends_after_its_idle_time() {
     let broker = builder()
         .set("connections.max.idle.ms", "300")

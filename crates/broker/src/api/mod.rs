@@ -91,6 +91,7 @@ type Work = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// Starts on a request, given as its frame.
 pub(crate) fn answer(frame: Bytes, peer: Peer, node: Arc<Node>) -> Work {
+    let length = frame.len();
     let mut input = Decoder::new(frame);
     let header = match RequestHeader::decode(&mut input) {
         Ok(header) => header,
@@ -99,6 +100,13 @@ pub(crate) fn answer(frame: Bytes, peer: Peer, node: Arc<Node>) -> Work {
     let Ok(api) = ApiKey::try_from(header.api_key) else {
         return close(format!("API {} is not served", header.api_key));
     };
+    let length_max = node.fixed.control_request_max_bytes;
+    if api != ApiKey::Produce && length > length_max {
+        return close(format!(
+            "a {api} request has {length} bytes; the limit is {length_max} bytes \
+             (kohort.control.request.max.bytes)"
+        ));
+    }
     let call = Call { node, peer, header };
     let Some(versions) = table::served(api) else {
         return close(format!("API {api} is not served"));

@@ -19,6 +19,8 @@ pub(crate) const BROKER: Table = Table(&[
     Definition::new("max.connections", Int, "50000", "How many connections there may be. Beyond it, the oldest that has never sent a request makes room, or the new one is closed. (Kafka: no limit.)").rule(AtLeast(0)),
     Definition::new("max.connections.per.ip", Int, "2147483647", "How many connections one address may have.").rule(AtLeast(0)),
     Definition::new("socket.request.max.bytes", Int, "104857600", "The largest request; a connection that announces a larger one is closed.").rule(AtLeast(1)).at_start(),
+    // What is read into lists takes many times the memory of its frame; records do not.
+    Definition::new("kohort.control.request.max.bytes", Int, "8388608", "The largest request of any API but Produce; a connection that sends a larger one is closed.").rule(AtLeast(1 << 16)).at_start(),
     Definition::new("socket.listen.backlog.size", Int, "1024", "How many connections may wait to be accepted.").rule(AtLeast(1)).at_start(),
     Definition::new("queued.max.request.bytes", Long, "268435456", "How many bytes of requests are held in memory at a time; beyond it connections are read no further. (Kafka: no limit.)").rule(AtLeast(1 << 20)).at_start(),
     Definition::new("kohort.queued.max.response.bytes", Long, "268435456", "How many bytes of fetched records wait to be sent at a time; beyond it fetches wait or carry less.").rule(AtLeast(1 << 20)).at_start(),

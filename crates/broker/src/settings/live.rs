@@ -11,6 +11,7 @@ pub(crate) struct Fixed {
     pub(crate) rack: Option<String>,
     pub(crate) connections_max_idle: Duration,
     pub(crate) request_max_bytes: usize,
+    pub(crate) control_request_max_bytes: usize,
     pub(crate) queued_request_bytes_max: usize,
     pub(crate) queued_response_bytes_max: usize,
     pub(crate) connection_requests_max: usize,
@@ -46,6 +47,7 @@ impl Fixed {
             request_max_bytes: view
                 .size("socket.request.max.bytes")
                 .min(view.size("queued.max.request.bytes")),
+            control_request_max_bytes: view.size("kohort.control.request.max.bytes"),
             queued_request_bytes_max: view.size("queued.max.request.bytes"),
             queued_response_bytes_max: view.size("kohort.queued.max.response.bytes"),
             connection_requests_max: view.size("kohort.connection.max.requests"),
