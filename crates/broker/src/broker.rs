@@ -31,6 +31,11 @@ impl Broker {
         Broker { node, addresses }
     }
 
+    #[cfg(test)]
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
     /// The address that it listens on, with the port that it has got: what a client needs as its
     /// `bootstrap.servers`. The first, if there are several.
     pub fn address(&self) -> SocketAddr {

@@ -270,7 +270,101 @@ async fn offsets_topic(node: &Arc<Node>) -> Result<Arc<Topic>, ErrorCode> {
 
 #[cfg(test)]
 mod tests {
+    use kohort_log::LogError;
+    use kohort_wire::messages::*;
+
     use super::*;
+    use crate::{Broker, settings::Values, topics::NewTopic};
+
+    async fn commit(node: &Arc<Node>, offset: i64) -> ErrorCode {
+        let partition = OffsetCommitRequestPartition {
+            committed_offset: offset,
+            ..OffsetCommitRequestPartition::default()
+        };
+        let topic = OffsetCommitRequestTopic {
+            name: "t".into(),
+            partitions: vec![partition],
+            ..OffsetCommitRequestTopic::default()
+        };
+        let request = OffsetCommitRequest {
+            group_id: "g".into(),
+            topics: vec![topic],
+            ..OffsetCommitRequest::default()
+        };
+        let request = Request::OffsetCommit {
+            version: 9,
+            request,
+        };
+        let asked = node
+            .groups
+            .ask(node, "g", Caller::default(), request, Patience::Prompt);
+        match asked.await {
+            Ok(Reply::OffsetCommit(response)) => response.topics[0].partitions[0].error_code,
+            Ok(other) => panic!("{other:?}"),
+            Err(code) => code,
+        }
+    }
+
+    async fn committed(node: &Arc<Node>) -> i64 {
+        let topic = OffsetFetchRequestTopics {
+            name: "t".into(),
+            partition_indexes: vec![0],
+            ..OffsetFetchRequestTopics::default()
+        };
+        let request = Request::OffsetFetch {
+            request: OffsetFetchRequestGroup {
+                group_id: "g".into(),
+                topics: Some(vec![topic]),
+                ..OffsetFetchRequestGroup::default()
+            },
+            require_stable: false,
+        };
+        let asked = node
+            .groups
+            .ask(node, "g", Caller::default(), request, Patience::Prompt);
+        match asked.await {
+            Ok(Reply::OffsetFetch(response)) => response.topics[0].partitions[0].committed_offset,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shard_whose_log_fails_says_so_and_is_loaded_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let broker = Broker::builder()
+            .data_dir(folder.path())
+            .start()
+            .await
+            .unwrap();
+        let node = broker.node();
+        let topic = NewTopic {
+            name: "t".to_owned(),
+            partitions: 1,
+            configs: Values::new(),
+        };
+        node.catalog.create_topics(vec![topic], 10, false).await;
+        assert_eq!(commit(node, 5).await, ErrorCode::NONE);
+
+        let topic = node.snapshot().topic(OFFSETS_TOPIC).cloned().unwrap();
+        let partition = topic.partition(partition_of("g", 50)).unwrap();
+        partition.failed(&LogError::FlushFailed);
+        // What could not be written is not acknowledged, and not remembered.
+        assert!(commit(node, 6).await.is_retriable());
+        let recovered = async {
+            loop {
+                match commit(node, 7).await {
+                    ErrorCode::NONE => return,
+                    code => assert!(code.is_retriable(), "{code}"),
+                }
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), recovered)
+            .await
+            .unwrap();
+        assert_eq!(committed(node).await, 7);
+        broker.shutdown().await;
+    }
 
     /// KAFKA-17267.
     #[tokio::test(start_paused = true)]
