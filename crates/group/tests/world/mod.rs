@@ -2,6 +2,8 @@
 
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+pub mod classic;
+
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
