@@ -49,7 +49,10 @@ async fn main() -> kohort::Result<()> {
         };
         for record in &records {
             let value = String::from_utf8_lossy(record.value.unwrap_or_default());
-            println!("{}-{} at {}: {value}", record.topic, record.partition, record.offset);
+            println!(
+                "{}-{} at {}: {value}",
+                record.topic, record.partition, record.offset
+            );
         }
         if let Err(error) = consumer.commit().await {
             // The records come again, here or at another member.

@@ -24,7 +24,10 @@ async fn main() -> kohort::Result<()> {
     producer.flush().await;
     for delivery in deliveries {
         let written = delivery.await?;
-        println!("{}-{} at {:?}", written.topic, written.partition, written.offset);
+        println!(
+            "{}-{} at {:?}",
+            written.topic, written.partition, written.offset
+        );
     }
     producer.close().await;
     Ok(())

@@ -1,9 +1,31 @@
 //! A Kafka client in pure Rust.
 //!
-//! - [`Admin`] looks after topics, configurations and groups.
 //! - [`Consumer`] reads records, alone or as a member of a group.
 //! - [`Producer`] writes records.
+//! - [`Admin`] looks after topics, configurations and groups.
 //! - [`rpc`]: any request to any broker.
+//! - [`guide`]: how to do what most programs do.
+//!
+//! ```no_run
+//! use kohort::{Consumer, ConsumerConfig, Producer, ProducerConfig, ProducerRecord};
+//!
+//! # async fn example() -> kohort::Result<()> {
+//! let producer = Producer::connect(ProducerConfig::new("localhost:9092")).await?;
+//! let record = ProducerRecord::new("orders").key("customer-7").value("three pears");
+//! producer.send(record).await?.await?;
+//!
+//! let consumer = Consumer::connect(ConsumerConfig::new("localhost:9092").group("billing")).await?;
+//! consumer.subscribe(["orders"])?;
+//! loop {
+//!     for record in &consumer.poll().await? {
+//!         println!("{:?}: {:?}", record.key, record.value);
+//!     }
+//! }
+//! # }
+//! ```
+//!
+//! Everything runs on the tokio runtime of the program; programs without one use
+//! `kohort::blocking` (feature `blocking`, on by default). Logs and spans go through `tracing`.
 
 pub mod admin;
 #[cfg(feature = "blocking")]
@@ -12,7 +34,9 @@ mod by_leader;
 mod committed;
 pub mod consumer;
 mod error;
+pub mod guide;
 mod list_offsets;
+mod measure;
 pub mod producer;
 mod properties;
 pub mod rpc;

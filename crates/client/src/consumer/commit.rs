@@ -18,6 +18,18 @@ pub(super) async fn commit(
     offsets: &[(TopicPartition, CommittedOffset)],
     timeout: Duration,
 ) -> Result<()> {
+    let committed = try_commit(shared, offsets, timeout).await;
+    if !offsets.is_empty() {
+        crate::measure::committed(&committed);
+    }
+    committed
+}
+
+async fn try_commit(
+    shared: &Shared,
+    offsets: &[(TopicPartition, CommittedOffset)],
+    timeout: Duration,
+) -> Result<()> {
     let Some(group_id) = &shared.config.group_id else {
         return Err(Error::config("group.id", "is needed to commit"));
     };

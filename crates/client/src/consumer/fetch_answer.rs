@@ -166,6 +166,7 @@ fn one(shared: &Shared, broker: i32, asked: &Asked, data: FetchPartitionData) ->
         offset: end.max(asked.offset),
         leader_epoch: (epoch >= 0).then_some(epoch),
     });
+    crate::measure::fetched(fetched.size);
     partition.fetched_bytes += fetched.size;
     state.fetched_bytes += fetched.size;
     partition.fetched.push_back(fetched);

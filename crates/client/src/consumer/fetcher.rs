@@ -265,6 +265,7 @@ impl Fetcher {
                     Ok(response) => session.answered(response.session_id, response.error_code),
                     Err(error) => {
                         tracing::debug!(broker, %error, "cannot fetch");
+                        crate::measure::fetch_failed();
                         session.reset();
                         let backoff = self.shared.cluster.config().retry_backoff;
                         let until = Instant::now() + backoff.after(1);

@@ -513,6 +513,24 @@ impl Consumer {
         committed_offsets(cluster, group_id, member, Some(partitions), true, timeout).await
     }
 
+    /// Sets the whole group back, or forward, in these partitions while it runs, through the
+    /// coordinator.
+    ///
+    /// No cluster that this client knows serves that yet, so it answers with an error. Until one
+    /// does: stop the members and use
+    /// [`Admin::alter_group_offsets`](crate::Admin::alter_group_offsets).
+    pub async fn rewind(&self, partitions: &[(TopicPartition, Seek)]) -> Result<()> {
+        let partitions: Vec<_> = partitions
+            .iter()
+            .map(|(name, _)| name.to_string())
+            .collect();
+        Err(Error::State(format!(
+            "the coordinator cannot rewind a live group ({}): stop its members and alter its \
+             offsets",
+            partitions.join(", ")
+        )))
+    }
+
     /// Commits how far the application has come in all its partitions: to the end of the records
     /// that the last poll returned.
     pub async fn commit(&self) -> Result<()> {

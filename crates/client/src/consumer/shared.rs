@@ -192,6 +192,9 @@ impl Shared {
                 break;
             }
         }
+        if records.count > 0 {
+            crate::measure::polled(records.count);
+        }
         Ok((records.count > 0).then_some(records))
     }
 

@@ -205,6 +205,7 @@ impl Accumulator {
 
     /// A batch has been written, or cannot be.
     pub(super) fn finish(&self, batch: &Batch, result: Result<Written>) {
+        crate::measure::produced(batch.count, batch.size(), result.is_ok(), batch.created);
         batch.outcome.complete(result);
         let mut state = self.state.lock();
         state.unfinished.remove(&batch.number);

@@ -93,7 +93,9 @@ impl Brokers {
         if let Some(retry_at) = retry_at {
             sleep_until(retry_at).await;
         }
-        match Connection::open(broker, address, config).await {
+        let opened = Connection::open(broker, address, config).await;
+        crate::measure::connected(&opened);
+        match opened {
             Ok(connection) => {
                 *failures = Failures(0);
                 *slot.retry_at.lock() = None;

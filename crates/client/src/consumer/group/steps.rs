@@ -47,6 +47,7 @@ impl GroupTask {
             Action::Assign { id, added, all } => {
                 let rebalance = rebalance(&added);
                 tracing::info!(added = ?rebalance.partitions, total = all.len(), "assigned");
+                crate::measure::rebalanced("assigned", &rebalance.partitions);
                 take_over(&shared, &rebalance.partitions);
                 self.begin(async move {
                     call(&rebalance, handler.assigned(&rebalance)).await;
@@ -57,6 +58,7 @@ impl GroupTask {
             Action::Revoke { id, partitions } => {
                 let rebalance = rebalance(&partitions);
                 tracing::info!(partitions = ?rebalance.partitions, "revoked");
+                crate::measure::rebalanced("revoked", &rebalance.partitions);
                 hold(&shared, &rebalance.partitions);
                 if gone {
                     self.drop_partitions(&rebalance.partitions);
@@ -71,6 +73,7 @@ impl GroupTask {
             Action::Lose { id, partitions } => {
                 let rebalance = rebalance(&partitions);
                 tracing::warn!(partitions = ?rebalance.partitions, "lost");
+                crate::measure::rebalanced("lost", &rebalance.partitions);
                 self.begin(async move {
                     if !gone {
                         call(&rebalance, handler.lost(&rebalance)).await;

@@ -1,0 +1,111 @@
+//! How to do what most programs do. Nothing here but words.
+//!
+//! # At least once
+//!
+//! By default a consumer commits by itself what the application has finished with, and nothing
+//! else. Who asks for the next records (by [`poll`](crate::Consumer::poll) or by the next item of
+//! [`stream`](crate::Consumer::stream)) says that the records before are finished with. When the
+//! program dies in the middle, the records that it had in hand come again; none is passed over.
+//!
+//! ```no_run
+//! # use kohort::{Consumer, ConsumerConfig};
+//! # async fn process(_: &kohort::consumer::ConsumerRecord<'_>) -> kohort::Result<()> { Ok(()) }
+//! # async fn example() -> kohort::Result<()> {
+//! let consumer = Consumer::connect(ConsumerConfig::new("localhost:9092").group("billing")).await?;
+//! consumer.subscribe(["orders"])?;
+//! loop {
+//!     let records = consumer.poll().await?;
+//!     for record in &records {
+//!         // An error ends the loop, and nothing of this poll is committed.
+//!         process(&record).await?;
+//!     }
+//! }
+//! # }
+//! ```
+//!
+//! A program that works on records after it has asked for more (in tasks of its own, say) turns
+//! [`auto_commit`](crate::ConsumerConfig::auto_commit) off and commits itself:
+//!
+//! ```no_run
+//! # use kohort::{Consumer, ConsumerConfig, CommittedOffset};
+//! # async fn example(consumer: Consumer) -> kohort::Result<()> {
+//! let records = consumer.poll().await?;
+//! for partition in records.partitions() {
+//!     let Some(last) = records.of(&partition).last() else { continue };
+//!     // The offset of the next record to be read.
+//!     let offset = CommittedOffset::new(last.offset + 1);
+//!     consumer.commit_offsets(&[(partition, offset)]).await?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # When partitions come and go
+//!
+//! A [`RebalanceHandler`](crate::consumer::RebalanceHandler) is told. It is async, runs beside the
+//! application, and knows [until when it may take](crate::consumer::Rebalance::deadline). A
+//! partition goes to another member only when
+//!
+//! 1. the application has finished with the records of it that it had in hand,
+//! 2. what is committed by itself has been committed, and
+//! 3. `revoked` has returned.
+//!
+//! So a store that belongs to a partition can be written in `revoked`, and opened in `assigned`,
+//! which returns before the first record comes.
+//!
+//! # Partitions assigned by hand
+//!
+//! ```no_run
+//! # use kohort::{Consumer, ConsumerConfig, OffsetSpec, TopicPartition, consumer::Seek};
+//! # async fn example() -> kohort::Result<()> {
+//! // No group: nothing is committed, nobody else is asked.
+//! let consumer = Consumer::connect(ConsumerConfig::new("localhost:9092")).await?;
+//! let partition = TopicPartition::new("orders", 0);
+//! let end = consumer.list_offsets(&[(partition.clone(), OffsetSpec::Latest)]).await;
+//! let end = end[0].1.clone()?.unwrap_or(0);
+//! consumer.assign([(partition.clone(), Seek::Timestamp(1_700_000_000_000))])?;
+//! while consumer.position(&partition)?.is_none_or(|position| position < end) {
+//!     for record in &consumer.poll().await? {
+//!         println!("{} {:?}", record.timestamp, record.value);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Testing
+//!
+//! With the feature `test-broker`, `kohort::testing::TestBroker` is a broker in memory: start it,
+//! set `bootstrap.servers` to its address, and run the program as it is. Requests can be delayed
+//! or lost on their way to it.
+//!
+//! # Watching
+//!
+//! Logs go through `tracing`. Counted through the facade of the crate `metrics` are
+//! `kohort_connections_total`, `kohort_connection_failures_total`,
+//! `kohort_consumer_records_total`, `kohort_consumer_fetched_bytes_total`,
+//! `kohort_consumer_fetch_failures_total`, `kohort_consumer_commits_total`,
+//! `kohort_consumer_commit_failures_total`, `kohort_consumer_partitions_total` (by `change`:
+//! assigned, revoked, lost), `kohort_producer_records_total`, `kohort_producer_bytes_total`,
+//! `kohort_producer_record_failures_total`, and, as a histogram, `kohort_producer_batch_seconds`.
+//!
+//! # Protected clusters
+//!
+//! ```
+//! # use kohort::{ClientConfig, rpc::{Sasl, Security, Tls}};
+//! # fn example(ca: Vec<u8>) -> kohort::Result<ClientConfig> {
+//! let mut config = ClientConfig::new("kafka.example.com:9093");
+//! config.security = Security {
+//!     tls: Some(Tls::builder().ca_pem(ca).build()?),
+//!     sasl: Some(Sasl::ScramSha512 {
+//!         username: "billing".to_owned(),
+//!         password: std::env::var("KAFKA_PASSWORD").unwrap_or_default(),
+//!     }),
+//! };
+//! # Ok(config)
+//! # }
+//! ```
+//!
+//! or, under Kafka's names, from a file: [`Properties`](crate::Properties).
+
+pub mod rdkafka;
