@@ -268,3 +268,34 @@ async fn deleting_says_what_is_wrong_with_each() {
         ]
     );
 }
+
+#[tokio::test]
+async fn the_groups_topic_belongs_to_the_broker() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.find_coordinator("g").await;
+    let name = "__consumer_offsets";
+    assert_eq!(broker.topics(), [name]);
+    let described = client.ask(12, metadata(name, false)).await;
+    assert!(described.topics[0].is_internal);
+    assert_eq!(described.topics[0].partitions.len(), 50);
+    let produced = client.produce(name, 0, &["x"]).await;
+    assert_eq!(produced.error_code, ErrorCode::INVALID_TOPIC_EXCEPTION);
+    let delete = DeleteTopicsRequest {
+        topic_names: vec![name.into()],
+        timeout_ms: 1000,
+        ..DeleteTopicsRequest::default()
+    };
+    let refused = client.ask(5, delete).await;
+    assert_eq!(refused.responses[0].error_code, ErrorCode::INVALID_REQUEST);
+    let grow = CreatePartitionsRequest {
+        topics: vec![CreatePartitionsTopic {
+            name: name.into(),
+            count: 60,
+            assignments: None,
+        }],
+        ..CreatePartitionsRequest::default()
+    };
+    let refused = client.ask(3, grow).await;
+    assert_eq!(refused.results[0].error_code, ErrorCode::INVALID_REQUEST);
+}

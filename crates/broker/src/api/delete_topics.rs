@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kohort_wire::{ByteString, ErrorCode, Uuid, messages::*};
 
 use super::Call;
+use crate::topics::OFFSETS_TOPIC;
 
 pub(super) async fn handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse {
     let mut wanted = request.topics;
@@ -41,6 +42,13 @@ pub(super) async fn handle(call: Call, request: DeleteTopicsRequest) -> DeleteTo
             )),
         };
         match found {
+            // Shards are at work on it.
+            Ok(found) if &*found.name == OFFSETS_TOPIC => responses.push(result(
+                topic.name,
+                topic.topic_id,
+                ErrorCode::INVALID_REQUEST,
+                "The state of the groups cannot be deleted while the broker runs.",
+            )),
             Ok(found) => named.entry(found.id).or_default().push(topic),
             Err((code, message)) => {
                 responses.push(result(topic.name, topic.topic_id, code, message))
