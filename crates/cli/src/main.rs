@@ -12,7 +12,7 @@ mod produce;
 mod serve;
 mod topics;
 
-use std::{future::Future, process::ExitCode};
+use std::{collections::HashSet, future::Future, process::ExitCode};
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -76,6 +76,20 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The variables of the environment that stand for a flag of some command.
+fn environment_flags() -> HashSet<String> {
+    let program = Program::command();
+    let commands = program
+        .get_subcommands()
+        .flat_map(|command| std::iter::once(command).chain(command.get_subcommands()));
+    let arguments = commands.flat_map(clap::Command::get_arguments);
+    let variables = arguments.filter_map(|argument| argument.get_env()?.to_str());
+    variables
+        .map(str::to_owned)
+        .chain([serve::LOG_VARIABLE.to_owned()])
+        .collect()
 }
 
 /// Runs a command that talks to a cluster.

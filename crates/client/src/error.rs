@@ -131,7 +131,7 @@ pub enum Error {
         source: EncodeError,
     },
     /// It took too long.
-    #[error("{what} took longer than {} ms{}", .after.as_millis(), because(.last))]
+    #[error("{what} was given up after {} ms{}", .after.as_millis(), because(.last))]
     Timeout {
         /// What was being done.
         what: String,

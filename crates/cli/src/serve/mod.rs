@@ -11,6 +11,9 @@ use tracing_subscriber::EnvFilter;
 
 use crate::failure::Failure;
 
+/// The variable of the environment that says what to log.
+pub(crate) const LOG_VARIABLE: &str = "KOHORT_LOG";
+
 /// Runs a broker that any Kafka client can use.
 ///
 /// Settings have Kafka's names. They come from the file, then the environment (num.partitions is
@@ -45,7 +48,7 @@ pub(crate) struct Serve {
 impl Serve {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let filter =
-            EnvFilter::try_from_env("KOHORT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+            EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new("info"));
         tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
@@ -81,7 +84,10 @@ impl Serve {
 
 fn explain(error: StartError) -> Failure {
     let advice = match &error {
-        StartError::Listen { .. } => "; is another broker running? --listen takes another address",
+        StartError::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+            "; is another broker running? --listen takes another address"
+        }
+        StartError::Listen { .. } => "; --listen takes HOST:PORT of this machine",
         StartError::Locked(_) => "; stop it, or use another folder with --data-dir",
         StartError::Folder { .. } => "; --data-dir takes another one",
         StartError::OtherNode { .. } => "; set node.id, or use another folder with --data-dir",

@@ -1,6 +1,9 @@
 //! The settings of a broker: from a file, the environment and the command line.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
 use kohort_broker::{Broker, Builder};
 use toml::Value;
@@ -9,17 +12,6 @@ use super::Serve;
 use crate::failure::Failure;
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:9092";
-
-/// Variables of the environment that have a flag of their own, here or in another command.
-const FLAGS: &[&str] = &[
-    "ADVERTISE",
-    "BOOTSTRAP_SERVERS",
-    "CONFIG",
-    "DATA_DIR",
-    "LISTEN",
-    "LOG",
-    "OUTPUT",
-];
 
 /// What has been set, the stronger later.
 #[derive(Debug, Default)]
@@ -35,7 +27,7 @@ pub(super) fn gather(serve: &Serve) -> Result<Builder, Failure> {
     if let Some(path) = &serve.config {
         gathered.read_file(path)?;
     }
-    gathered.read_environment(std::env::vars());
+    gathered.read_environment(std::env::vars(), &crate::environment_flags());
     for setting in &serve.set {
         let (name, value) = setting
             .split_once('=')
@@ -112,12 +104,17 @@ impl Gathered {
         Ok(())
     }
 
-    fn read_environment(&mut self, variables: impl Iterator<Item = (String, String)>) {
+    /// Takes the variables that are settings: those that no flag of any command has for itself.
+    fn read_environment(
+        &mut self,
+        variables: impl Iterator<Item = (String, String)>,
+        flags: &HashSet<String>,
+    ) {
         let mut settings: Vec<_> = variables
             .filter_map(|(variable, value)| {
                 let name = variable.strip_prefix("KOHORT_")?;
-                let name = (!FLAGS.contains(&name)).then(|| name.to_lowercase().replace('_', "."));
-                Some((name?, value))
+                let is_setting = !flags.contains(&variable);
+                is_setting.then(|| (name.to_lowercase().replace('_', "."), value))
             })
             .collect();
         settings.sort();
@@ -173,10 +170,12 @@ mod tests {
         let variables = [
             ("KOHORT_NUM_PARTITIONS", "4"),
             ("KOHORT_LISTEN", "x:1"),
+            ("KOHORT_LOG", "debug"),
+            ("KOHORT_BOOTSTRAP_SERVER", "x:1"),
             ("HOME", "/"),
         ];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        gathered.read_environment(variables.into_iter());
+        gathered.read_environment(variables.into_iter(), &crate::environment_flags());
         assert_eq!(
             gathered.settings,
             [("num.partitions".to_owned(), "4".to_owned())]
