@@ -274,3 +274,45 @@ async fn an_application_that_is_away_for_too_long_loses_its_partitions_and_gets_
         consumer.close().await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_consumer_that_the_coordinator_refuses_says_so_and_can_subscribe_again() {
+    let servers = servers().await;
+    let (_, topic) = with_topic(&servers, 1).await;
+    let config = ConsumerConfig {
+        group_remote_assignor: Some("absent".into()),
+        ..config(&servers, &unique("group"), GroupProtocol::Consumer)
+    };
+    let consumer = Consumer::connect(config).await.unwrap();
+    for _ in 0..2 {
+        consumer.subscribe([topic.as_str()]).unwrap();
+        let error = timeout(Duration::from_secs(30), consumer.poll())
+            .await
+            .unwrap()
+            .unwrap_err();
+        assert_eq!(
+            error.code(),
+            Some(kohort::ErrorCode::UNSUPPORTED_ASSIGNOR),
+            "{error}"
+        );
+    }
+    consumer.close_within(Duration::from_secs(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn values_are_read_as_json() {
+    let servers = servers().await;
+    let (_, topic) = with_topic(&servers, 1).await;
+    produce(&servers, &topic, Some(0), 7..8).await;
+    let consumer = Consumer::connect(ConsumerConfig::new(&servers))
+        .await
+        .unwrap();
+    let partition = TopicPartition::new(topic.as_str(), 0);
+    consumer
+        .assign([(partition, kohort::consumer::Seek::Earliest)])
+        .unwrap();
+    let records = consumer.poll().await.unwrap();
+    let record = records.iter().next().unwrap();
+    assert_eq!(record.json::<u32>().unwrap(), Some(7));
+    assert_eq!(record.to_owned().json::<u32>().unwrap(), Some(7));
+}

@@ -325,7 +325,13 @@ impl Consumer {
     /// Leaves the group: the partitions are revoked first. The consumer can subscribe again, or
     /// assign partitions by hand.
     pub async fn unsubscribe(&self) -> Result<()> {
-        self.leave().await;
+        let after = self.shared.cluster.config().api_timeout;
+        let left = timeout(after, self.leave()).await;
+        left.map_err(|_| Error::Timeout {
+            what: "leaving the group".to_owned(),
+            after,
+            last: None,
+        })?;
         let mut state = self.shared.lock();
         state.subscribed = false;
         state.committer = None;

@@ -179,6 +179,12 @@ impl<'a> ConsumerRecord<'a> {
         }
     }
 
+    /// The value, read as JSON; `None` if there is none.
+    #[cfg(feature = "json")]
+    pub fn json<T: serde::Deserialize<'a>>(&self) -> serde_json::Result<Option<T>> {
+        self.value.map(serde_json::from_slice).transpose()
+    }
+
     /// The record for keeps. Key and value are not copied: they keep the memory of their batch.
     pub fn to_owned(&self) -> OwnedRecord {
         let own = |bytes: &[u8]| self.bytes.slice_ref(bytes);
@@ -220,6 +226,15 @@ pub struct OwnedRecord {
 }
 
 impl OwnedRecord {
+    /// The value, read as JSON; `None` if there is none.
+    #[cfg(feature = "json")]
+    pub fn json<T: serde::de::DeserializeOwned>(&self) -> serde_json::Result<Option<T>> {
+        self.value
+            .as_deref()
+            .map(serde_json::from_slice)
+            .transpose()
+    }
+
     /// The partition by name.
     pub fn topic_partition(&self) -> TopicPartition {
         TopicPartition::new(self.topic.clone(), self.partition)

@@ -53,9 +53,10 @@ pub(super) enum Wish {
 /// What is brought along for the classic protocol.
 pub(super) type Assignors = Box<dyn Fn() -> Vec<Box<dyn ConsumerPartitionAssignor>> + Send + Sync>;
 
+/// What has happened. What concerns a member says which: there may be another one by now.
 enum Event {
-    Answered(RequestId, Destination, Result<Answer>),
-    StepDone(StepId),
+    Answered(u64, RequestId, Destination, Result<Answer>),
+    StepDone(u64, StepId),
     /// Names of topics by id; and those that are not known yet.
     Resolved(BTreeMap<Uuid, ByteString>, Vec<Uuid>),
     Counted(PartitionCounts),
@@ -86,6 +87,10 @@ pub(super) struct GroupTask {
     /// As the leader: how many partitions there were when they were last assigned.
     counted: Option<PartitionCounts>,
     closing: bool,
+    /// The member has given up.
+    failed: bool,
+    /// The how many-th member this is.
+    life: u64,
 }
 
 impl GroupTask {
@@ -119,6 +124,8 @@ impl GroupTask {
             matching: false,
             counted: None,
             closing: false,
+            failed: false,
+            life: 0,
         })
     }
 
@@ -172,6 +179,16 @@ impl GroupTask {
         let now = self.now();
         match command {
             Command::Subscribe(wish) => {
+                // Who subscribes again after an error begins anew.
+                if std::mem::take(&mut self.failed) {
+                    match self.another_member() {
+                        Ok(member) => {
+                            self.member = member;
+                            self.life += 1;
+                        }
+                        Err(error) => return self.broken(error),
+                    }
+                }
                 self.wish = Some(wish);
                 self.subscribe();
             }
@@ -181,6 +198,14 @@ impl GroupTask {
                 self.leaving.push(done);
                 self.member.leave(now);
             }
+        }
+    }
+
+    /// A new member of the protocol that is in use.
+    fn another_member(&self) -> Result<Member> {
+        match self.member {
+            Member::Consumer(_) => Ok(consumer(&self.shared)),
+            Member::Classic(_) => classic(&self.shared, &self.assignors),
         }
     }
 
@@ -249,7 +274,8 @@ impl GroupTask {
     fn on(&mut self, event: Event) {
         let now = self.now();
         match event {
-            Event::Answered(id, to, Ok(answer)) => {
+            Event::Answered(life, ..) if life != self.life => {}
+            Event::Answered(_, id, to, Ok(answer)) => {
                 self.failures = 0;
                 if let Some(code) = requests::code(&answer) {
                     let error = Error::kafka(ApiKey::FindCoordinator, Subject::Cluster, code);
@@ -257,7 +283,7 @@ impl GroupTask {
                 }
                 self.member.answered(id, answer, now);
             }
-            Event::Answered(id, to, Err(error)) => {
+            Event::Answered(_, id, to, Err(error)) => {
                 tracing::debug!(%error, "the coordinator did not answer");
                 self.shared.cluster.note_error(&to, &error);
                 if error.is_retriable() {
@@ -270,9 +296,11 @@ impl GroupTask {
                     self.member.refused(id, code, message);
                 }
             }
-            Event::StepDone(id) => {
+            Event::StepDone(life, id) => {
                 self.in_step = false;
-                self.member.done(id, now);
+                if life == self.life {
+                    self.member.done(id, now);
+                }
             }
             Event::Resolved(names, missing) => {
                 self.member.topics(&names, now);
@@ -356,12 +384,14 @@ impl GroupTask {
             match classic(&self.shared, &self.assignors) {
                 Ok(member) => {
                     self.member = member;
+                    self.life += 1;
                     self.subscribe();
                 }
                 Err(error) => self.broken(error),
             }
             return;
         }
+        self.failed = true;
         let error = self.error(error);
         self.broken(error);
     }

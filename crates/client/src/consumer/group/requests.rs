@@ -55,10 +55,10 @@ impl GroupTask {
                 ask(&cluster, to, timeout, leave).await.map(Answer::Leave)
             }),
         };
-        let to = self.group.clone();
-        self.events.push(Box::pin(
-            async move { Event::Answered(id, to, answer.await) },
-        ));
+        let (life, to) = (self.life, self.group.clone());
+        self.events.push(Box::pin(async move {
+            Event::Answered(life, id, to, answer.await)
+        }));
     }
 }
 

@@ -43,6 +43,7 @@ impl GroupTask {
         // nothing to say.
         let waits = self.leaving.is_empty();
         let gone = self.closing;
+        let life = self.life;
         match step {
             Action::Assign { id, added, all } => {
                 let rebalance = rebalance(&added);
@@ -52,7 +53,7 @@ impl GroupTask {
                 self.begin(async move {
                     call(&rebalance, handler.assigned(&rebalance)).await;
                     release(&rebalance);
-                    Event::StepDone(id)
+                    Event::StepDone(life, id)
                 });
             }
             Action::Revoke { id, partitions } => {
@@ -62,11 +63,11 @@ impl GroupTask {
                 hold(&shared, &rebalance.partitions);
                 if gone {
                     self.drop_partitions(&rebalance.partitions);
-                    self.begin(async move { Event::StepDone(id) });
+                    self.begin(async move { Event::StepDone(life, id) });
                 } else {
                     self.begin(async move {
                         revoke(&rebalance, &*handler, waits).await;
-                        Event::StepDone(id)
+                        Event::StepDone(life, id)
                     });
                 }
             }
@@ -78,7 +79,7 @@ impl GroupTask {
                     if !gone {
                         call(&rebalance, handler.lost(&rebalance)).await;
                     }
-                    Event::StepDone(id)
+                    Event::StepDone(life, id)
                 });
             }
             _ => {}
