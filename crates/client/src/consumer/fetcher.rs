@@ -124,7 +124,15 @@ impl Fetcher {
                 Event::Resolved
             }));
         }
-        if !by_time.is_empty() {
+        // One leader that does not answer holds up its own partitions only.
+        let mut by_leader: FxHashMap<_, Vec<_>> = FxHashMap::default();
+        for asked in by_time {
+            by_leader
+                .entry(metadata.leader(&asked.0))
+                .or_default()
+                .push(asked);
+        }
+        for by_time in by_leader.into_values() {
             let shared = self.shared.clone();
             self.events.push(Box::pin(async move {
                 resolve::find_by_time(&shared, by_time).await;
