@@ -372,3 +372,44 @@ async fn x10_an_empty_or_absent_instance_id_is_a_dynamic_member() {
         assert_eq!(client.ask(2, leave).await.error_code, ErrorCode::NONE);
     }
 }
+
+#[tokio::test]
+async fn a_member_that_leaves_and_hangs_up_at_once_has_left() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.find_coordinator("g").await;
+    for _ in 0..20 {
+        let mut member = Client::connect(&broker).await;
+        let joined = join_alone(&mut member, "g", None).await;
+        // The shard has other things to do first.
+        for _ in 0..5 {
+            let request = commit("other", "nothing", 0, 1);
+            member.send(8, &request).await;
+        }
+        let request = LeaveGroupRequest {
+            group_id: "g".into(),
+            members: vec![MemberIdentity {
+                member_id: joined.member_id,
+                ..MemberIdentity::default()
+            }],
+            ..LeaveGroupRequest::default()
+        };
+        member.send(5, &request).await;
+        drop(member);
+        // Otherwise it would be missed only when its session of 6 s ends.
+        let gone = async {
+            loop {
+                let request = DescribeGroupsRequest {
+                    groups: vec!["g".into()],
+                    ..DescribeGroupsRequest::default()
+                };
+                let described = client.ask(5, request).await;
+                if described.groups[0].members.is_empty() {
+                    break;
+                }
+            }
+        };
+        let left = tokio::time::timeout(Duration::from_secs(5), gone).await;
+        left.expect("the member has left");
+    }
+}

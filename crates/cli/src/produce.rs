@@ -141,7 +141,7 @@ impl Produce {
         }
     }
 
-    fn headers(&self) -> Result<Vec<(&str, Option<&[u8]>)>, Failure> {
+    fn headers(&self) -> Result<Vec<Header<'_>>, Failure> {
         self.headers
             .iter()
             .map(|header| match header.split_once('=') {
@@ -170,6 +170,9 @@ impl Produce {
         (key.filter(keep), Some(value).filter(keep))
     }
 }
+
+/// A header: its name and its value.
+type Header<'a> = (&'a str, Option<&'a [u8]>);
 
 /// What has been sent and may not be written yet.
 #[derive(Debug, Default)]

@@ -13,12 +13,15 @@ pub(crate) fn install(workspace: &Workspace) -> Result<PathBuf, Failure> {
     let folder = workspace.made("schemas")?;
     stamp::unless_made(&folder, std::slice::from_ref(&pom), || {
         let output = format!("-DoutputDirectory={}", folder.display());
+        // Notes of what was unpacked, which would otherwise lie among the sources.
+        let markers = format!("-DmarkersDirectory={}", folder.join("markers").display());
         let goals = [
             "dependency:unpack-dependencies",
             "-DincludeGroupIds=org.apache.kafka",
             "-DincludeArtifactIds=kafka-clients,kafka-group-coordinator",
             "-Dmdep.unpack.includes=common/message/*.json",
             &output,
+            &markers,
         ];
         maven::run(workspace, &pom, "schemas", &goals)
     })?;

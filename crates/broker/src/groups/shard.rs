@@ -215,8 +215,8 @@ impl ShardTask {
     fn take(&mut self, shard: &mut Shard, input: Input, out: &mut Outbox) {
         let now = self.node.clock.now_ms();
         match input {
-            // The connection has gone while the request waited its turn.
-            Input::Request { reply, .. } if reply.is_closed() => {}
+            // Whether anybody still waits for the reply does not matter: a member that leaves closes
+            // its connection at once.
             Input::Request {
                 caller,
                 request,
