@@ -11,9 +11,10 @@ use crate::workspace::Workspace;
 pub(crate) fn install(workspace: &Workspace) -> Result<PathBuf, Failure> {
     let pom = workspace.sources().join("oracle/pom.xml");
     let folder = workspace.made("schemas")?;
+    let messages = folder.join("common/message");
     stamp::unless_made(&folder, std::slice::from_ref(&pom), || {
         let output = format!("-DoutputDirectory={}", folder.display());
-        // Notes of what was unpacked, which would otherwise lie among the sources.
+        // Where Maven notes what it has unpacked: not among the sources, and gone with the folder.
         let markers = format!("-DmarkersDirectory={}", folder.join("markers").display());
         let goals = [
             "dependency:unpack-dependencies",
@@ -23,11 +24,12 @@ pub(crate) fn install(workspace: &Workspace) -> Result<PathBuf, Failure> {
             &output,
             &markers,
         ];
-        maven::run(workspace, &pom, "schemas", &goals)
+        maven::run(workspace, &pom, "schemas", &goals)?;
+        if messages.is_dir() {
+            Ok(())
+        } else {
+            Err(Failure::new(format!("nothing in {}", messages.display())))
+        }
     })?;
-    let messages = folder.join("common/message");
-    if stamp::files(&messages, &[".json"])?.is_empty() {
-        return Err(Failure::new(format!("no schema in {}", messages.display())));
-    }
     Ok(messages)
 }
