@@ -63,7 +63,7 @@ fn clippy(workspace: &Workspace) -> Result<Passed, Failure> {
 
 fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
     let mut command = workspace.cargo();
-    command.args(["test", "--workspace"]);
+    command.args(["test", "--workspace", "--no-fail-fast"]);
     // The wire tests compare each message with Kafka's own schemas where they are.
     match schemas::install(workspace) {
         Ok(folder) => {

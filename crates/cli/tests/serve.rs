@@ -18,14 +18,19 @@ struct Serve {
 
 impl Serve {
     fn start(folder: &Path, arguments: &[&str]) -> Serve {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_kohort"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kohort"));
+        command
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(folder)
             .args(arguments)
-            .env_remove("KOHORT_LOG")
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::piped());
+        // Variables for other tests, such as KOHORT_KAFKA_SCHEMAS, would be settings here.
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(b"KOHORT_") {
+                command.env_remove(name);
+            }
+        }
+        let mut child = command.spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
         Serve { child, log }
     }

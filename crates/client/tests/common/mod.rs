@@ -30,7 +30,8 @@ pub(crate) async fn servers() -> Servers {
     }
     let builder = kohort_broker::Broker::builder()
         .listen("127.0.0.1:0")
-        .set("group.initial.rebalance.delay.ms", "0");
+        .set("group.initial.rebalance.delay.ms", "0")
+        .set("auto.create.topics.enable", "false");
     let broker = builder.start().await.unwrap();
     Servers {
         address: broker.address().to_string(),
