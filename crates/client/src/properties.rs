@@ -152,6 +152,7 @@ impl ClientConfig {
             "reconnect.backoff.ms" => self.reconnect_backoff.first = ms(name, value)?,
             "reconnect.backoff.max.ms" => self.reconnect_backoff.most = ms(name, value)?,
             "metadata.max.age.ms" => self.metadata_max_age = ms(name, value)?,
+            "allow.auto.create.topics" => self.allow_auto_create_topics = flag(name, value)?,
             _ => return Ok(is_setting(name)),
         }
         Ok(true)

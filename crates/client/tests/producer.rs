@@ -113,9 +113,9 @@ async fn what_was_sent_is_written_although_the_producer_is_dropped() {
 async fn records_that_cannot_be_written_are_errors_that_say_why() {
     let servers = servers().await;
     let (_, topic) = with_topic(&servers, 1).await;
-    let producer = Producer::connect(ProducerConfig::new(&servers))
-        .await
-        .unwrap();
+    let mut config = ProducerConfig::new(&servers);
+    config.client.allow_auto_create_topics = false;
+    let producer = Producer::connect(config).await.unwrap();
     let absent = unique("absent");
     let error = producer
         .send(ProducerRecord::new(&absent))
@@ -141,4 +141,13 @@ async fn records_that_cannot_be_written_are_errors_that_say_why() {
         .unwrap()
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn a_topic_that_does_not_exist_is_created_where_the_broker_does_so() {
+    let broker = kohort_broker::Broker::builder().start().await.unwrap();
+    let config = ProducerConfig::new(&broker.address().to_string());
+    let producer = Producer::connect(config).await.unwrap();
+    let delivery = producer.send(ProducerRecord::new("new")).await.unwrap();
+    assert_eq!(delivery.await.unwrap().offset, Some(0));
 }
