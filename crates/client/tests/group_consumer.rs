@@ -232,7 +232,6 @@ async fn closing_does_not_hang_when_there_is_no_coordinator() {
     }
 }
 
-/// X20
 #[tokio::test]
 async fn an_application_that_is_away_for_too_long_loses_its_partitions_and_gets_them_back() {
     let servers = servers().await;

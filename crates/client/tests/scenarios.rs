@@ -13,10 +13,11 @@ use std::{
 
 use common::produce;
 use kohort::{
-    Admin, ApiKey, Consumer, ConsumerConfig, OffsetSpec, Producer, ProducerConfig, ProducerRecord,
-    TopicPartition,
+    Admin, ApiKey, CommittedOffset, Consumer, ConsumerConfig, ErrorCode, OffsetSpec, Producer,
+    ProducerConfig, ProducerRecord, TopicPartition,
     consumer::{GroupProtocol, OffsetReset, Rebalance, RebalanceHandler, Records, Seek},
-    testing::{Fate, TestBroker},
+    rpc::messages::*,
+    testing::{Fate, RequestSeen, TestBroker},
 };
 use tokio::time::{sleep, timeout};
 
@@ -191,6 +192,68 @@ async fn after_the_broker_was_away_for_longer_than_the_session_consumption_goes_
     }
 }
 
+/// The answer to a request for what partition 0 has committed: the whole of it is refused.
+fn refused_fetch(request: &RequestSeen<'_>, error_code: ErrorCode) -> Fate {
+    let group = OffsetFetchResponseGroup {
+        group_id: "g".into(),
+        error_code,
+        ..Default::default()
+    };
+    let response = OffsetFetchResponse {
+        groups: vec![group],
+        ..Default::default()
+    };
+    request.answer(&response).unwrap()
+}
+
+/// The answer to a commit: it is refused.
+fn refused_commit(request: &RequestSeen<'_>, error_code: ErrorCode) -> Fate {
+    let partition = OffsetCommitResponsePartition {
+        partition_index: 0,
+        error_code,
+    };
+    let topic = OffsetCommitResponseTopic {
+        name: "t".into(),
+        partitions: vec![partition],
+        ..Default::default()
+    };
+    let response = OffsetCommitResponse {
+        topics: vec![topic],
+        ..Default::default()
+    };
+    request.answer(&response).unwrap()
+}
+
+/// Ten records, of which the group has committed five.
+async fn half_committed(broker: &TestBroker) {
+    produce(broker.servers(), "t", Some(0), 0..10).await;
+    let admin = Admin::connect(broker.config()).await.unwrap();
+    let half = (TopicPartition::new("t", 0), CommittedOffset::new(5));
+    let altered = admin.alter_group_offsets("g", &[half]).await.unwrap();
+    altered.into_iter().for_each(|(_, result)| result.unwrap());
+}
+
+/// M13
+#[tokio::test]
+async fn a_stale_epoch_does_not_hide_what_was_committed() {
+    let broker = broker(1).await;
+    half_committed(&broker).await;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    broker.on_request(move |request| match request.api {
+        Some(ApiKey::OffsetFetch) if count.fetch_add(1, Ordering::Relaxed) < 3 => {
+            refused_fetch(request, ErrorCode::STALE_MEMBER_EPOCH)
+        }
+        _ => Fate::Pass,
+    });
+    let config = config(&broker, GroupProtocol::Consumer);
+    let consumer = Consumer::connect(config).await.unwrap();
+    consumer.subscribe(["t"]).unwrap();
+    let records = timeout(LONG, consumer.poll()).await.unwrap().unwrap();
+    assert_eq!(records.iter().next().unwrap().offset, 5);
+    assert_eq!(asked.load(Ordering::Relaxed), 4);
+}
+
 /// M14
 #[tokio::test]
 async fn a_consumer_that_was_paused_through_a_rebalance_goes_on_afterwards() {
@@ -256,6 +319,144 @@ async fn commits_that_fail_do_not_stop_fetching() {
         let records = timeout(LONG, consumer.poll()).await.unwrap().unwrap();
         assert_eq!(records.iter().next().unwrap().offset, offset);
         sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// X14
+#[tokio::test]
+async fn a_coordinator_that_is_none_any_more_is_looked_up_again() {
+    for by_hand in [true, false] {
+        let broker = broker(1).await;
+        half_committed(&broker).await;
+        let look_ups = Arc::new(AtomicUsize::new(0));
+        let refuse = Arc::new(AtomicBool::new(true));
+        let (counted, refused) = (look_ups.clone(), refuse.clone());
+        broker.on_request(move |request| match request.api {
+            Some(ApiKey::FindCoordinator) => {
+                counted.fetch_add(1, Ordering::Relaxed);
+                Fate::Pass
+            }
+            Some(ApiKey::OffsetFetch) if refused.swap(false, Ordering::Relaxed) => {
+                refused_fetch(request, ErrorCode::NOT_COORDINATOR)
+            }
+            Some(ApiKey::OffsetCommit) if refused.swap(false, Ordering::Relaxed) => {
+                refused_commit(request, ErrorCode::NOT_COORDINATOR)
+            }
+            _ => Fate::Pass,
+        });
+        let config = config(&broker, GroupProtocol::Consumer);
+        let consumer = Consumer::connect(config).await.unwrap();
+        if by_hand {
+            let partition = TopicPartition::new("t", 0);
+            consumer.assign([(partition, Seek::Committed)]).unwrap();
+        } else {
+            consumer.subscribe(["t"]).unwrap();
+        }
+        let records = timeout(LONG, consumer.poll()).await.unwrap().unwrap();
+        assert_eq!(records.iter().next().unwrap().offset, 5);
+        let before = look_ups.load(Ordering::Relaxed);
+        assert!(before >= 2, "{before}");
+        refuse.store(true, Ordering::Relaxed);
+        consumer.commit().await.unwrap();
+        assert!(!refuse.load(Ordering::Relaxed));
+        assert!(look_ups.load(Ordering::Relaxed) > before);
+        let admin = Admin::connect(broker.config()).await.unwrap();
+        assert_eq!(committed(&admin).await, 10);
+    }
+}
+
+/// Counts how often partitions come and go.
+struct Changes(Arc<AtomicUsize>);
+
+impl RebalanceHandler for Changes {
+    async fn assigned(&self, _: &Rebalance) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    async fn revoked(&self, _: &Rebalance) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    async fn lost(&self, _: &Rebalance) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// X21
+#[tokio::test]
+async fn commits_that_a_rebalance_refuses_do_not_start_another_one() {
+    for protocol in PROTOCOLS {
+        let broker = broker(2).await;
+        for partition in [0, 1] {
+            produce(broker.servers(), "t", Some(partition), 0..2000).await;
+        }
+        let config = ConsumerConfig {
+            poll_records_max: 1,
+            auto_commit_interval: Duration::from_millis(10),
+            ..config(&broker, protocol)
+        };
+        let changes = Arc::new(AtomicUsize::new(0));
+        let member = async || {
+            let consumer = Consumer::connect(config.clone()).await.unwrap();
+            let handler = Changes(changes.clone());
+            consumer.set_rebalance_handler(handler).unwrap();
+            consumer.subscribe(["t"]).unwrap();
+            consumer
+        };
+        let some = async |consumer: &Consumer| {
+            let records = consumer.poll_for(Duration::from_millis(5)).await.unwrap();
+            records.len()
+        };
+        let first = member().await;
+        until(async || {
+            some(&first).await;
+            first.assignment().len() == 2
+        })
+        .await;
+        let (joins, commits) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (joined, refused) = (joins.clone(), commits.clone());
+        let code = match protocol {
+            GroupProtocol::Classic => ErrorCode::REBALANCE_IN_PROGRESS,
+            _ => ErrorCode::STALE_MEMBER_EPOCH,
+        };
+        broker.on_request(move |request| match request.api {
+            Some(ApiKey::JoinGroup) => {
+                joined.fetch_add(1, Ordering::Relaxed);
+                Fate::Pass
+            }
+            Some(ApiKey::OffsetCommit) => {
+                refused.fetch_add(1, Ordering::Relaxed);
+                refused_commit(request, code)
+            }
+            _ => Fate::Pass,
+        });
+        let second = member().await;
+        until(async || {
+            some(&first).await;
+            some(&second).await;
+            first.assignment().len() == 1 && second.assignment().len() == 1
+        })
+        .await;
+        // Records come when the handlers have returned.
+        for consumer in [&first, &second] {
+            until(async || some(consumer).await == 1).await;
+        }
+        let count = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        let settled = (count(&joins), count(&changes));
+        let before = count(&commits);
+        until(async || {
+            some(&first).await;
+            some(&second).await;
+            count(&commits) >= before + 6
+        })
+        .await;
+        // Two heartbeats later nobody has been told to join again either.
+        for _ in 0..60 {
+            some(&first).await;
+            some(&second).await;
+            sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!((count(&joins), count(&changes)), settled, "{protocol:?}");
     }
 }
 

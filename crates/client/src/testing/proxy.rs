@@ -1,7 +1,9 @@
 //! Where requests pass on their way to the broker, or do not.
 
-use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
+use bytes::Bytes;
+use kohort_wire::{codec::Message, frame::encode_response};
 use parking_lot::{Mutex, RwLock};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -10,10 +12,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::ApiKey;
+use crate::{ApiKey, Error, Result};
 
 /// What becomes of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fate {
     /// It goes to the broker.
@@ -27,6 +29,9 @@ pub enum Fate {
     LoseAnswer,
     /// The connection ends; the broker does not hear of it.
     Disconnect,
+    /// This is the answer, a frame without its length, when those to earlier requests have come;
+    /// the broker does not hear of it. [`RequestSeen::answer`] makes one.
+    Answer(Bytes),
 }
 
 /// A request on its way to the broker.
@@ -40,9 +45,26 @@ pub struct RequestSeen<'a> {
     pub frame: &'a [u8],
 }
 
+impl RequestSeen<'_> {
+    /// To be answered with `response`, which is to be of the same API.
+    pub fn answer(&self, response: &impl Message) -> Result<Fate> {
+        let unknown = || Error::State("a request that is not known here".to_owned());
+        let api = self.api.ok_or_else(unknown)?;
+        let correlation_id = correlation_id(self.frame).ok_or_else(unknown)?;
+        let frame = encode_response(response, api, self.version, correlation_id)
+            .map_err(|source| Error::Encode { api, source })?;
+        Ok(Fate::Answer(frame.into_bytes().slice(4..)))
+    }
+}
+
+fn correlation_id(request: &[u8]) -> Option<i32> {
+    let id = request.get(4..8)?.try_into().ok()?;
+    Some(i32::from_be_bytes(id))
+}
+
 type Decide = Box<dyn Fn(&RequestSeen<'_>) -> Fate + Send + Sync>;
 
-/// A frame longer than this is not from a client.
+/// A frame longer than this is not Kafka's.
 const FRAME_MAX: usize = 128 << 20;
 
 pub(super) struct Proxy(Arc<Inner>);
@@ -126,22 +148,22 @@ impl Inner {
         let broker = TcpStream::connect(broker).await?;
         client.set_nodelay(true)?;
         broker.set_nodelay(true)?;
-        let (from_client, mut to_client) = client.into_split();
-        let (mut from_broker, to_broker) = broker.into_split();
+        let (from_client, to_client) = client.into_split();
+        let (from_broker, to_broker) = broker.into_split();
+        let instead = Answers::default();
         tokio::select! {
-            ended = self.requests(from_client, to_broker) => ended,
-            ended = tokio::io::copy(&mut from_broker, &mut to_client) => ended.map(|_| ()),
+            ended = self.requests(from_client, to_broker, &instead) => ended,
+            ended = answers(from_broker, to_client, &instead) => ended,
         }
     }
 
-    async fn requests(&self, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> io::Result<()> {
-        loop {
-            let length = from.read_u32().await? as usize;
-            if !(4..=FRAME_MAX).contains(&length) {
-                return Ok(());
-            }
-            let mut frame = vec![0; length];
-            from.read_exact(&mut frame).await?;
+    async fn requests(
+        &self,
+        mut from: OwnedReadHalf,
+        mut to: OwnedWriteHalf,
+        instead: &Answers,
+    ) -> io::Result<()> {
+        while let Some(mut frame) = read_frame(&mut from).await? {
             let fate = {
                 let decide = self.decide.read();
                 let number = i16::from_be_bytes([frame[0], frame[1]]);
@@ -152,17 +174,67 @@ impl Inner {
                 };
                 decide.as_ref().map_or(Fate::Pass, |decide| decide(&seen))
             };
+            let last = fate == Fate::LoseAnswer;
             match fate {
                 Fate::Pass | Fate::LoseAnswer => {}
                 Fate::Delay(time) => tokio::time::sleep(time).await,
                 Fate::Lose => continue,
                 Fate::Disconnect => return Ok(()),
+                Fate::Answer(answer) => {
+                    let Some(id) = correlation_id(&frame) else {
+                        return Ok(());
+                    };
+                    instead.lock().insert(id, answer);
+                    frame = place_holder(id);
+                }
             }
-            to.write_u32(length as u32).await?;
-            to.write_all(&frame).await?;
-            if fate == Fate::LoseAnswer {
+            write_frame(&mut to, &frame).await?;
+            if last {
                 return Ok(());
             }
         }
+        Ok(())
     }
+}
+
+/// What clients get instead of what the broker answers, by correlation id.
+type Answers = Mutex<HashMap<i32, Bytes>>;
+
+/// A request that every broker answers and that changes nothing (ApiVersions, version 0): it keeps
+/// the place for an answer of our own.
+fn place_holder(correlation_id: i32) -> Vec<u8> {
+    let mut frame = vec![0, ApiKey::ApiVersions as u8, 0, 0];
+    frame.extend(correlation_id.to_be_bytes());
+    // No client id.
+    frame.extend((-1i16).to_be_bytes());
+    frame
+}
+
+async fn answers(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    instead: &Answers,
+) -> io::Result<()> {
+    while let Some(frame) = read_frame(&mut from).await? {
+        let id = i32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]]);
+        let answer = instead.lock().remove(&id);
+        write_frame(&mut to, answer.as_deref().unwrap_or(&frame)).await?;
+    }
+    Ok(())
+}
+
+/// The next frame, without its length; `None` for what cannot be one.
+async fn read_frame(from: &mut OwnedReadHalf) -> io::Result<Option<Vec<u8>>> {
+    let length = from.read_u32().await? as usize;
+    if !(4..=FRAME_MAX).contains(&length) {
+        return Ok(None);
+    }
+    let mut frame = vec![0; length];
+    from.read_exact(&mut frame).await?;
+    Ok(Some(frame))
+}
+
+async fn write_frame(to: &mut OwnedWriteHalf, frame: &[u8]) -> io::Result<()> {
+    to.write_u32(frame.len() as u32).await?;
+    to.write_all(frame).await
 }
