@@ -94,10 +94,12 @@ fn docs(workspace: &Workspace) -> Result<Passed, Failure> {
     Ok(Passed::default())
 }
 
-/// Builds the program that users run, the one under all interop suites.
+/// Builds the program that users run, the one under all interop suites, and the agent for its
+/// client: together, so that what they share is built once.
 pub(crate) fn build_program(workspace: &Workspace) -> Result<Passed, Failure> {
     let mut command = workspace.cargo();
-    command.args(["build", "--release", "--package", "kohort-cli"]);
+    command.args(["build", "--release"]);
+    command.args(["--package", "kohort-cli", "--package", "kohort-agent"]);
     cargo(workspace, command, "build", 30)?;
     Ok(Passed::default())
 }

@@ -5,6 +5,7 @@ pub(crate) mod go;
 pub(crate) mod maven;
 pub(crate) mod node;
 pub(crate) mod python;
+pub(crate) mod rust;
 pub(crate) mod schemas;
 mod stamp;
 mod toolchain;

@@ -24,12 +24,17 @@ impl Workspace {
             Some(folder) => std::path::absolute(folder)?,
             None => root.join("target"),
         };
-        let program = target.join("release").join("kohort");
+        let program = built(&target, "kohort");
         Ok(Self {
             root,
             target,
             program,
         })
+    }
+
+    /// A program of this workspace, built with the release profile.
+    pub(crate) fn built(&self, name: &str) -> PathBuf {
+        built(&self.target, name)
     }
 
     /// The sources of the interop programs.
@@ -63,6 +68,19 @@ impl Workspace {
 
     /// `cargo`, the one that runs this program.
     pub(crate) fn cargo(&self) -> Command {
-        self.command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        let mut command = self.command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        // What cargo told this program about its package: to the build script of ring it would be
+        // news, after which half of the workspace is compiled again.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+                command.env_remove(&name);
+            }
+        }
+        command
     }
+}
+
+fn built(target: &Path, name: &str) -> PathBuf {
+    target.join("release").join(name)
 }

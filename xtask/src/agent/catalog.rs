@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use super::Protocol;
 use crate::failure::Failure;
-use crate::install::{Toolchain, go, maven, node, python};
+use crate::install::{Toolchain, go, maven, node, python, rust};
 use crate::workspace::Workspace;
 
 /// Where an agent comes from.
@@ -54,6 +54,13 @@ pub(crate) const ALL: &[Source] = &[
         install: |workspace| python::agent(workspace, "aiokafka_agent.py"),
     },
     FRANZ_GO,
+    Source {
+        name: "kohort",
+        toolchain: Toolchain::Rust,
+        protocols: BOTH,
+        static_members: BOTH,
+        install: rust::agent,
+    },
     Source {
         name: "platformatic",
         toolchain: Toolchain::Node,

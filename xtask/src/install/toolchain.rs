@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 /// Programs that come with the machine, not with the repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Toolchain {
+    /// `cargo`, which runs this program
+    Rust,
     /// `python3` with `venv`
     Python,
     /// `go`
@@ -18,6 +20,7 @@ pub(crate) enum Toolchain {
 impl Toolchain {
     fn probes(self) -> &'static [&'static [&'static str]] {
         match self {
+            Self::Rust => &[],
             Self::Python => &[&["python3", "-m", "venv", "--help"]],
             Self::Go => &[&["go", "version"]],
             Self::Node => &[&["node", "--version"], &["npm", "--version"]],

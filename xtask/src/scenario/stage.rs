@@ -15,7 +15,7 @@ use crate::wait::wait_for;
 
 pub(super) const TOPIC: &str = "events";
 pub(super) const GROUP: &str = "readers";
-/// One each for a member of every library, and more.
+/// One each for a member of every library.
 pub(super) const PARTITIONS: usize = 8;
 
 /// Time for members to start and to share out the partitions, or to notice that
