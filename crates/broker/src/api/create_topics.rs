@@ -75,9 +75,7 @@ fn check(
             factor => {
                 return Err(ChangeError::new(
                     ErrorCode::INVALID_REPLICATION_FACTOR,
-                    format!(
-                        "Unable to replicate the partition {factor} time(s): this broker is the only one."
-                    ),
+                    format!("{factor} replicas are too many: this broker is the only one"),
                 ));
             }
         }

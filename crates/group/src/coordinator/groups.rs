@@ -100,11 +100,11 @@ impl Shard {
                 Ok(()) => (ErrorCode::NONE, None),
                 Err(ErrorCode::GROUP_ID_NOT_FOUND) => (
                     ErrorCode::GROUP_ID_NOT_FOUND,
-                    Some(format!("Group {group_id} not found.").into()),
+                    Some(format!("there is no group {group_id}").into()),
                 ),
                 Err(error_code) => (
                     error_code,
-                    Some(format!("Group {group_id} has members.").into()),
+                    Some(format!("group {group_id} has members").into()),
                 ),
             };
             DeletableGroupResult {

@@ -26,8 +26,8 @@ impl Shard {
                 None => DescribedConsumerGroup {
                     error_code: ErrorCode::GROUP_ID_NOT_FOUND,
                     error_message: Some(match self.groups.contains_key(&*group_id) {
-                        true => format!("Group {group_id} is not a consumer group.").into(),
-                        false => format!("Group {group_id} not found.").into(),
+                        true => format!("group {group_id} is a classic group").into(),
+                        false => format!("there is no group {group_id}").into(),
                     }),
                     group_id,
                     ..DescribedConsumerGroup::default()

@@ -50,8 +50,8 @@ impl Shard {
         match self.consumer_step(&group_id, step) {
             Some(mut consumer) => consumer.heartbeat(caller, request),
             None => Err(match self.groups.contains_key(&*group_id) {
-                true => not_found(format!("Group {group_id} is not a consumer group.")),
-                false => not_found(format!("Group {group_id} not found.")),
+                true => not_found(format!("group {group_id} is a classic group")),
+                false => not_found(format!("there is no group {group_id}")),
             }),
         }
     }
