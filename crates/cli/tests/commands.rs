@@ -98,7 +98,7 @@ async fn topics_are_created_listed_described_and_deleted() {
     assert_eq!(created, "created t with 3 partitions\n");
     let failure = stage.fails(&["topics", "create", "t"]).await;
     assert!(
-        failure.contains("topic t") && failure.contains("there is a topic t already"),
+        failure.contains("topic t") && failure.contains("a topic t already exists"),
         "{failure}"
     );
     stage

@@ -243,7 +243,7 @@ fn check_new(
     if document.topics.contains_key(&topic.name) {
         return Err(ChangeError::new(
             ErrorCode::TOPIC_ALREADY_EXISTS,
-            format!("there is a topic {} already", topic.name),
+            format!("a topic {} already exists", topic.name),
         ));
     }
     if let Some(other) = collisions.get(&collision_form(&topic.name)) {
