@@ -4,7 +4,7 @@ use std::{
     io,
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU64},
 };
 
 use kohort_log::{FolderLock, LogError};
@@ -123,7 +123,7 @@ impl Builder {
         let listeners = listen(view, fixed.listen_backlog).await?;
         let catalog = {
             let (values, node_id) = (values.clone(), fixed.node_id);
-            blocking(move || open(folder, values, node_id)).await?
+            blocking(move || open(folder, values, node_id, clock)).await?
         };
         let node = Arc::new(Node {
             request_bytes: Budget::new(fixed.queued_request_bytes_max),
@@ -139,6 +139,7 @@ impl Builder {
             advertised,
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),
+            next_connection: AtomicU64::new(1),
         });
         let addresses: Vec<SocketAddr> = listeners.iter().map(|it| it.address).collect();
         let guests = Guests::new();
@@ -269,7 +270,12 @@ async fn listen(view: View<'_>, backlog: u32) -> Result<Vec<Listener>, StartErro
 }
 
 /// Opens the data: the description of topics, then their logs.
-fn open(folder: Option<PathBuf>, values: Values, node_id: i32) -> Result<Catalog, StartError> {
+fn open(
+    folder: Option<PathBuf>,
+    values: Values,
+    node_id: i32,
+    clock: Clock,
+) -> Result<Catalog, StartError> {
     let (store, logs) = match &folder {
         None => (Store::Memory, Logs::in_memory()),
         Some(folder) => {
@@ -298,7 +304,7 @@ fn open(folder: Option<PathBuf>, values: Values, node_id: i32) -> Result<Catalog
             wanted: node_id,
         });
     }
-    let catalog = Catalog::new(store, document, values, Arc::new(logs));
+    let catalog = Catalog::new(store, document, values, Arc::new(logs), clock);
     let snapshot = catalog.snapshot();
     catalog.logs.tidy(&snapshot).map_err(failed)?;
     let topics = snapshot

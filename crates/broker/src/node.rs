@@ -1,6 +1,9 @@
 //! What all connections share.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use kohort_wire::ByteString;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -35,6 +38,7 @@ pub(crate) struct Node {
     /// Cancelled when the broker is to stop.
     pub(crate) stopping: CancellationToken,
     pub(crate) connections: TaskTracker,
+    pub(crate) next_connection: AtomicU64,
 }
 
 impl Node {

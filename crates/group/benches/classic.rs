@@ -17,6 +17,7 @@ struct Setting {
 const CALLER: Caller = Caller {
     client_id: String::new(),
     client_host: String::new(),
+    connection: None,
 };
 
 fn new_shard() -> Shard {
@@ -25,6 +26,7 @@ fn new_shard() -> Shard {
         name: "topic".into(),
         partition_count: 1_000,
         is_internal: false,
+        created_at: 0,
     };
     let topics = Arc::new(Topics::new(1, [topic]));
     Shard::new(Arc::new(Config::default()), topics, [0; 32])

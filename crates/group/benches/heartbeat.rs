@@ -18,6 +18,7 @@ fn caller() -> Caller {
     Caller {
         client_id: "consumer-1".to_owned(),
         client_host: "/127.0.0.1".to_owned(),
+        connection: None,
     }
 }
 
@@ -27,6 +28,7 @@ fn new_shard() -> Shard {
         name: "topic".into(),
         partition_count: 10_000,
         is_internal: false,
+        created_at: 0,
     };
     let topics = Arc::new(Topics::new(1, [topic]));
     Shard::new(Arc::new(Config::default()), topics, [0; 32])

@@ -64,6 +64,7 @@ impl Call {
                 .to_owned(),
             // As Java writes an address without a name.
             client_host: format!("/{}", self.peer.remote.ip().to_canonical()),
+            connection: Some(self.peer.connection),
         }
     }
 }

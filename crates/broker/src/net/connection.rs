@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use kohort_group::coordinator::Connection;
 use tokio::{net::TcpStream, time::Instant};
 use tracing::{debug, warn};
 
@@ -26,6 +27,7 @@ pub(crate) struct Peer {
     pub(crate) remote: SocketAddr,
     /// The broker's end: the address under which the client has found it.
     pub(crate) local: SocketAddr,
+    pub(crate) connection: Connection,
 }
 
 /// Why a connection has ended.

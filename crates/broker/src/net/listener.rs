@@ -1,7 +1,13 @@
 //! Who may connect.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
+use kohort_group::coordinator::Connection;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tracing::{debug, warn};
 
@@ -70,8 +76,13 @@ fn start(stream: TcpStream, remote: SocketAddr, guests: &Guests, node: &Arc<Node
     if let Err(error) = stream.set_nodelay(true) {
         debug!("{remote}: TCP_NODELAY: {error}");
     }
+    let peer = Peer {
+        remote,
+        local,
+        connection: Connection(node.next_connection.fetch_add(1, Ordering::Relaxed)),
+    };
     let connection_node = Arc::clone(node);
     node.connections.spawn(async move {
-        serve(stream, Peer { remote, local }, guest, connection_node).await;
+        serve(stream, peer, guest, connection_node).await;
     });
 }

@@ -13,6 +13,7 @@ use super::{
     partition_config::{cache_bytes, partition_config},
 };
 use crate::{
+    clock::Clock,
     logs::Logs,
     settings::{BROKER, Values, View},
 };
@@ -28,6 +29,7 @@ pub(crate) struct Catalog {
     store: Store,
     pub(crate) logs: Arc<Logs>,
     pub(crate) cluster_id: String,
+    pub(super) clock: Clock,
     document: Mutex<Document>,
     snapshot: RwLock<Arc<Snapshot>>,
     changed: watch::Sender<i64>,
@@ -65,6 +67,7 @@ impl Catalog {
         document: Document,
         started_with: Values,
         logs: Arc<Logs>,
+        clock: Clock,
     ) -> Catalog {
         let effective = effective(&started_with, &document);
         let view = View {
@@ -82,6 +85,7 @@ impl Catalog {
             store,
             logs,
             cluster_id: document.cluster_id.clone(),
+            clock,
             document: Mutex::new(document),
             snapshot: RwLock::new(Arc::new(snapshot)),
             changed: watch::Sender::new(1),
@@ -268,6 +272,7 @@ fn topic(
         id: entry.id,
         name: name.into(),
         is_internal: is_internal(name),
+        created_at: entry.created_at,
         partitions: partitions.collect(),
         configs: entry.configs.clone(),
     })

@@ -58,6 +58,7 @@ impl Catalog {
                 let entry = TopicEntry {
                     id,
                     partitions: topic.partitions,
+                    created_at: self.clock.now_ms(),
                     configs: topic.configs,
                 };
                 edited.topics.insert(topic.name.clone(), entry);
@@ -108,6 +109,7 @@ impl Catalog {
                     name: name.as_str().into(),
                     is_internal: super::is_internal(name),
                     partitions: Vec::new(),
+                    created_at: entry.created_at,
                     configs: entry.configs.clone(),
                 };
                 (name.clone(), Arc::new(topic))

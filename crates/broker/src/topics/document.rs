@@ -42,6 +42,9 @@ pub(crate) struct TopicEntry {
     #[serde(with = "uuid_text")]
     pub(crate) id: Uuid,
     pub(crate) partitions: i32,
+    /// When it was created, in milliseconds since 1970; 0 if it was before this was written down.
+    #[serde(default)]
+    pub(crate) created_at: i64,
     #[serde(default)]
     pub(crate) configs: Values,
 }
@@ -150,6 +153,7 @@ mod tests {
         let entry = TopicEntry {
             id: Uuid(7),
             partitions: 3,
+            created_at: 5,
             configs: Values::from([("retention.ms".to_owned(), "1000".to_owned())]),
         };
         document.topics.insert("orders".to_owned(), entry);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kohort_group::coordinator::Topics;
+use kohort_group::coordinator::{LogStarts, Topics};
 use kohort_wire::{ErrorCode, Uuid};
 use rustc_hash::FxHashMap;
 
@@ -15,6 +15,8 @@ pub(crate) struct Topic {
     pub(crate) id: Uuid,
     pub(crate) name: Arc<str>,
     pub(crate) is_internal: bool,
+    /// In milliseconds since 1970; 0 when not known.
+    pub(crate) created_at: i64,
     pub(crate) partitions: Vec<Arc<Partition>>,
     /// The settings that it has of its own.
     pub(crate) configs: Values,
@@ -33,7 +35,7 @@ impl Topic {
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) topics: BTreeMap<Arc<str>, Arc<Topic>>,
-    by_id: FxHashMap<Uuid, Arc<Topic>>,
+    by_id: Arc<ById>,
     /// The settings that the broker was started with.
     pub(crate) started_with: Arc<Values>,
     /// Settings changed for the whole cluster.
@@ -48,6 +50,17 @@ pub(crate) struct Snapshot {
     pub(crate) coordinator: Arc<Topics>,
 }
 
+/// The topics by id.
+#[derive(Debug)]
+struct ById(FxHashMap<Uuid, Arc<Topic>>);
+
+impl LogStarts for ById {
+    fn log_start_offset(&self, topic_id: Uuid, partition: i32) -> Option<i64> {
+        let partition = self.0.get(&topic_id)?.partition(partition).ok()?;
+        Some(partition.opened()?.start_offset())
+    }
+}
+
 impl Snapshot {
     pub(super) fn new(
         version: i64,
@@ -56,10 +69,8 @@ impl Snapshot {
         document: &Document,
         effective: Values,
     ) -> Snapshot {
-        let by_id = topics
-            .values()
-            .map(|topic| (topic.id, Arc::clone(topic)))
-            .collect();
+        let by_id = topics.values().map(|topic| (topic.id, Arc::clone(topic)));
+        let by_id = Arc::new(ById(by_id.collect()));
         let known = topics
             .values()
             .map(|topic| kohort_group::coordinator::Topic {
@@ -67,8 +78,10 @@ impl Snapshot {
                 name: Arc::clone(&topic.name),
                 partition_count: topic.partitions.len() as i32,
                 is_internal: topic.is_internal,
+                created_at: topic.created_at,
             });
-        let coordinator = Arc::new(Topics::new(version, known));
+        let log_starts = Arc::clone(&by_id);
+        let coordinator = Arc::new(Topics::new(version, known).with_log_starts(log_starts));
         Snapshot {
             by_id,
             live: Arc::new(Live::new(&effective)),
@@ -91,7 +104,7 @@ impl Snapshot {
     }
 
     pub(crate) fn topic_by_id(&self, id: Uuid) -> Option<&Arc<Topic>> {
-        self.by_id.get(&id)
+        self.by_id.0.get(&id)
     }
 
     /// The topic of a request that names it, or gives its id in the versions that do.

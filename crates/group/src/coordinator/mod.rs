@@ -24,9 +24,9 @@ mod topics;
 pub use config::{Config, GroupOverrides, MigrationPolicy};
 pub use outbox::{Event, Outbox, Token, Work, WorkDone};
 pub use record::{Record, RecordError};
-pub use request::{Caller, Reply, Request};
+pub use request::{Caller, Connection, Reply, Request};
 pub use shard::Shard;
-pub use topics::{Topic, Topics};
+pub use topics::{LogStarts, Topic, Topics};
 
 /// A time in milliseconds since 1970. The shell derives it from a monotonic clock, so that sessions
 /// do not end because somebody set the wall clock.

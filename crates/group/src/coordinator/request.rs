@@ -2,6 +2,10 @@
 
 use kohort_wire::messages::*;
 
+/// A connection to the broker. No two ever have the same number while the broker runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Connection(pub u64);
+
 /// Who sends a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
@@ -9,6 +13,8 @@ pub struct Caller {
     pub client_id: String,
     /// Where it is, as Kafka writes it: `/127.0.0.1`.
     pub client_host: String,
+    /// Over which connection it comes; `None` where there are none, or nobody tells when they close.
+    pub connection: Option<Connection>,
 }
 
 /// A request to one shard. Requests over several groups are split by shard before they get here, and

@@ -2,10 +2,13 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     sync::{Arc, OnceLock},
 };
 
 use kohort_wire::Uuid;
+
+use super::Millis;
 
 /// A topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +21,15 @@ pub struct Topic {
     pub partition_count: i32,
     /// Whether it belongs to the broker. No regular expression matches such a topic.
     pub is_internal: bool,
+    /// When it was created; 0 when that is not known, and long ago.
+    pub created_at: Millis,
+}
+
+/// Where the logs of partitions start. The answer comes at once, out of memory: it is the one thing
+/// about records that the coordinator wants to know.
+pub trait LogStarts: fmt::Debug + Send + Sync {
+    /// The offset of the first record that is left; `None` when there is no such log.
+    fn log_start_offset(&self, topic_id: Uuid, partition: i32) -> Option<i64>;
 }
 
 /// All topics at one moment: an immutable value, replaced as a whole when something changes.
@@ -26,6 +38,7 @@ pub struct Topics {
     by_name: HashMap<Arc<str>, Known>,
     names: HashMap<Uuid, Arc<str>>,
     version: i64,
+    log_starts: Option<Arc<dyn LogStarts>>,
 }
 
 /// A topic, and its hash once somebody has asked for it.
@@ -53,7 +66,24 @@ impl Topics {
             by_name,
             names,
             version,
+            log_starts: None,
         }
+    }
+
+    /// The same topics, with somebody to ask where their logs start. Without, they start at 0.
+    pub fn with_log_starts(self, log_starts: Arc<dyn LogStarts>) -> Topics {
+        Topics {
+            log_starts: Some(log_starts),
+            ..self
+        }
+    }
+
+    /// The offset of a partition's first record.
+    pub fn log_start_offset(&self, topic_id: Uuid, partition: i32) -> i64 {
+        let known = self.log_starts.as_ref();
+        known
+            .and_then(|starts| starts.log_start_offset(topic_id, partition))
+            .unwrap_or_default()
     }
 
     /// The topic of a name.

@@ -412,6 +412,7 @@ fn known(version: i64, topics: &BTreeMap<&'static str, (Uuid, i32)>) -> Topics {
         name: Arc::from(*name),
         partition_count: *count,
         is_internal: false,
+        created_at: 0,
     });
     Topics::new(version, topics)
 }

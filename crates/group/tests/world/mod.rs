@@ -78,6 +78,7 @@ impl World {
         let caller = Caller {
             client_id: client_id.to_owned(),
             client_host: "/127.0.0.1".to_owned(),
+            connection: None,
         };
         self.step(|shard, now, out| shard.request(token, &caller, request, now, out));
         token
@@ -145,6 +146,7 @@ pub fn topic(name: &str, partition_count: i32) -> Topic {
         name: name.into(),
         partition_count,
         is_internal: false,
+        created_at: 0,
     }
 }
 

@@ -55,6 +55,7 @@ mod tests {
             name: name.into(),
             partition_count,
             is_internal: false,
+            created_at: 0,
         }
     }
 

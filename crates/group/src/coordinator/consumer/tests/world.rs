@@ -73,6 +73,7 @@ impl World {
             name: name.into(),
             partition_count,
             is_internal: name.starts_with("__"),
+            created_at: 0,
         };
         self.topics.insert(name.to_owned(), topic);
         self.topics_changed();
@@ -101,6 +102,7 @@ impl World {
         let caller = Caller {
             client_id: "client".to_owned(),
             client_host: "/127.0.0.1".to_owned(),
+            connection: None,
         };
         self.sequence += 1;
         let token = Token(self.sequence);
