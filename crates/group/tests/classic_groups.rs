@@ -99,7 +99,7 @@ fn k6_a_slow_member_holds_the_others_no_longer_than_the_rebalance_timeout() {
     assert!(world.take(rejoined).is_none());
     beat(&mut world, &slow, 1_000);
     leaver.joined(&mut world, rejoined);
-    assert!(world.has_event("did not rejoin in time"));
+    assert!(world.has_event("did not rejoin within"));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_member_that_sends_no_heartbeat_fails_at_the_end_of_its_session() {
         members[1].heartbeat(&mut world),
         ErrorCode::UNKNOWN_MEMBER_ID
     );
-    assert!(world.has_event("sent no heartbeat for 10000 ms"));
+    assert!(world.has_event("sent no heartbeat for 10 s"));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn who_does_not_sync_in_time_is_put_out() {
         ErrorCode::REBALANCE_IN_PROGRESS
     );
     assert_eq!(second.heartbeat(&mut world), ErrorCode::UNKNOWN_MEMBER_ID);
-    assert!(world.has_event("did not sync in time"));
+    assert!(world.has_event("did not ask for an assignment within"));
 }
 
 #[test]

@@ -242,7 +242,7 @@ impl ShardTask {
     /// Makes durable what was decided, then lets everybody know.
     async fn settle(&mut self, out: &mut Outbox) -> Result<(), ()> {
         for event in out.events.drain(..) {
-            info!("group {}: {}", event.group_id, event.text);
+            info!("group {}: {}", event.group_id, event.what);
         }
         if !out.records.is_empty() {
             if let Err(error) = self.write(out).await {

@@ -80,7 +80,14 @@ impl Catalog {
             (Arc::clone(&topic.name), topic)
         });
         let topics = topics.collect();
-        let snapshot = Snapshot::new(1, topics, Arc::new(started_with), &document, effective);
+        let snapshot = Snapshot::new(
+            1,
+            topics,
+            Arc::new(started_with),
+            &document,
+            effective,
+            None,
+        );
         Catalog {
             store,
             logs,
@@ -159,6 +166,7 @@ impl Catalog {
             started_with,
             document,
             effective,
+            Some(&before.coordinator),
         );
         let next = Arc::new(next);
         *self.snapshot.write() = Arc::clone(&next);

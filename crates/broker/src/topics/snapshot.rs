@@ -68,6 +68,7 @@ impl Snapshot {
         started_with: Arc<Values>,
         document: &Document,
         effective: Values,
+        previous: Option<&Topics>,
     ) -> Snapshot {
         let by_id = topics.values().map(|topic| (topic.id, Arc::clone(topic)));
         let by_id = Arc::new(ById(by_id.collect()));
@@ -81,7 +82,11 @@ impl Snapshot {
                 created_at: topic.created_at,
             });
         let log_starts = Arc::clone(&by_id);
-        let coordinator = Arc::new(Topics::new(version, known).with_log_starts(log_starts));
+        let coordinator = Topics::new(version, known).with_log_starts(log_starts);
+        let coordinator = Arc::new(match previous {
+            Some(previous) => coordinator.after(previous),
+            None => coordinator,
+        });
         Snapshot {
             by_id,
             live: Arc::new(Live::new(&effective)),

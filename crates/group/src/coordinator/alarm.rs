@@ -22,6 +22,8 @@ pub(crate) enum Alarm {
     ConsumerRebalance { group_id: Id, member_id: Id },
     /// A consumer group's next target assignment, regex refresh or other look.
     ConsumerGroup { group_id: Id },
+    /// A group that rebalances: time to say whom it waits for.
+    History { group_id: Id },
     /// Expiry of offsets.
     OffsetExpiry,
 }

@@ -5,6 +5,7 @@ use kohort_wire::{ByteString, ErrorCode, messages::*};
 use super::{
     Id, Record, Reply, Shard, Token,
     group::{Group, Members},
+    history::{Deletion, What},
     shard::Step,
 };
 
@@ -131,7 +132,12 @@ impl Shard {
         for record in records {
             self.emit(record, step);
         }
-        step.event(&id, "deleted on request");
+        step.event(
+            &id,
+            What::Deleted {
+                why: Deletion::Requested,
+            },
+        );
         Ok(())
     }
 

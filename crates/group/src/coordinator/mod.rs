@@ -14,6 +14,7 @@ mod config;
 mod consumer;
 mod group;
 mod groups;
+pub mod history;
 mod offsets;
 mod outbox;
 mod record;
@@ -22,7 +23,8 @@ mod shard;
 mod topics;
 
 pub use config::{Config, GroupOverrides, MigrationPolicy};
-pub use outbox::{Event, Outbox, Token, Work, WorkDone};
+pub use history::Event;
+pub use outbox::{Outbox, Token, Work, WorkDone};
 pub use record::{Record, RecordError};
 pub use request::{Caller, Connection, Reply, Request};
 pub use shard::Shard;

@@ -1,6 +1,6 @@
 //! What a step of a shard leaves to its shell.
 
-use super::{Id, Millis, Record, Reply};
+use super::{Event, Record, Reply};
 
 /// The address of a reply: chosen by the shell for each request, kept by the shard until it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,17 +30,6 @@ impl Outbox {
             && self.work.is_empty()
             && self.events.is_empty()
     }
-}
-
-/// Something that happened to a group, in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    /// When.
-    pub at: Millis,
-    /// The group.
-    pub group_id: Id,
-    /// What happened and why: one line, no trailing full stop.
-    pub text: String,
 }
 
 pub use super::consumer::{Work, WorkDone};

@@ -11,6 +11,7 @@ use super::{
     WorkDone,
     alarm::{Alarm, Alarms},
     group::Group,
+    history::What,
 };
 
 /// The groups of one partition of `__consumer_offsets`.
@@ -39,11 +40,13 @@ impl Step<'_> {
         self.out.replies.push((token, reply));
     }
 
-    pub(crate) fn event(&mut self, group_id: &Id, text: impl Into<String>) {
+    /// Tells the history, and the log, what happened to a group: an event, a cause, or just words
+    /// (one line, no trailing full stop).
+    pub(crate) fn event(&mut self, group_id: &Id, what: impl Into<What>) {
         let event = Event {
             at: self.now,
             group_id: group_id.clone(),
-            text: text.into(),
+            what: what.into(),
         };
         self.out.events.push(event);
     }
@@ -102,13 +105,13 @@ impl Shard {
             }
             Request::Heartbeat { request } => self.heartbeat(token, request, step),
             Request::LeaveGroup { version, request } => {
-                self.leave_group(token, version, request, step);
+                self.leave_group(token, caller, version, request, step);
             }
             Request::ConsumerGroupHeartbeat { version, request } => {
                 self.consumer_group_heartbeat(token, caller, version, request, step);
             }
             Request::OffsetCommit { version, request } => {
-                self.offset_commit(token, version, request, step);
+                self.offset_commit(token, caller, version, request, step);
             }
             Request::OffsetFetch {
                 request,
@@ -163,6 +166,7 @@ impl Shard {
                 Alarm::ConsumerGroup { group_id } => {
                     self.on_consumer_group_alarm(&group_id, step);
                 }
+                Alarm::History { group_id } => self.on_history_alarm(&group_id, step),
                 Alarm::OffsetExpiry => self.on_offset_expiry_alarm(step),
             }
         }

@@ -1,14 +1,20 @@
 //! What the coordinator knows of topics.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     fmt,
     sync::{Arc, OnceLock},
 };
 
 use kohort_wire::Uuid;
 
-use super::Millis;
+use super::{
+    Millis,
+    history::{Change, TopicChange},
+};
+
+/// How many changes are remembered.
+const RECENT_MAX: usize = 256;
 
 /// A topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +45,10 @@ pub struct Topics {
     names: HashMap<Uuid, Arc<str>>,
     version: i64,
     log_starts: Option<Arc<dyn LogStarts>>,
+    /// The last changes, each with the version that brought it.
+    recent: VecDeque<(i64, TopicChange)>,
+    /// The changes after this version are all in `recent`.
+    recent_since: i64,
 }
 
 /// A topic, and its hash once somebody has asked for it.
@@ -67,6 +77,8 @@ impl Topics {
             names,
             version,
             log_starts: None,
+            recent: VecDeque::new(),
+            recent_since: version,
         }
     }
 
@@ -84,6 +96,40 @@ impl Topics {
         known
             .and_then(|starts| starts.log_start_offset(topic_id, partition))
             .unwrap_or_default()
+    }
+
+    /// These topics, which come after `previous`: what has changed in between is remembered for a
+    /// while, so that groups can say why they rebalance.
+    pub fn after(mut self, previous: &Topics) -> Topics {
+        let version = self.version;
+        self.recent = previous.recent.clone();
+        self.recent_since = previous.recent_since;
+        let gone = previous
+            .iter()
+            .filter(|topic| self.get(&topic.name).is_none())
+            .map(|topic| change(Some(topic), None));
+        let mut changes: Vec<_> = gone.flatten().collect();
+        let here = self.iter();
+        changes.extend(here.filter_map(|topic| change(previous.get(&topic.name), Some(topic))));
+        changes.sort_unstable_by(|a, b| a.topic.cmp(&b.topic));
+        self.recent
+            .extend(changes.into_iter().map(|change| (version, change)));
+        while self.recent.len() > RECENT_MAX
+            && let Some((version, _)) = self.recent.pop_front()
+        {
+            self.recent_since = version;
+        }
+        self
+    }
+
+    /// What has changed since a version; `None` if that is not remembered.
+    pub fn changes_since(&self, version: i64) -> Option<impl Iterator<Item = &TopicChange>> {
+        let recent = self.recent.iter();
+        (version >= self.recent_since).then(|| {
+            recent
+                .filter(move |(at, _)| *at > version)
+                .map(|(_, change)| change)
+        })
     }
 
     /// The topic of a name.
@@ -110,5 +156,74 @@ impl Topics {
     /// Grows with each change.
     pub fn version(&self) -> i64 {
         self.version
+    }
+}
+
+fn change(before: Option<&Topic>, now: Option<&Topic>) -> Option<TopicChange> {
+    let either = now.or(before)?;
+    let count = |topic: Option<&Topic>| topic.map_or(0, |topic| topic.partition_count);
+    let change = match (before, now) {
+        (_, None) => Change::Deleted,
+        (None, _) => Change::Created,
+        (Some(before), Some(now)) if before.id != now.id => Change::Recreated,
+        (Some(before), Some(now)) if before.partition_count != now.partition_count => Change::Grown,
+        _ => return None,
+    };
+    Some(TopicChange {
+        topic: either.name.clone(),
+        change,
+        partitions_before: count(before),
+        partitions: count(now),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topics(version: i64, topics: &[(&str, u8, i32)]) -> Topics {
+        let topic = |&(name, id, partition_count): &(&str, u8, i32)| Topic {
+            id: Uuid::from_bytes([id; 16]),
+            name: name.into(),
+            partition_count,
+            is_internal: false,
+            created_at: 0,
+        };
+        Topics::new(version, topics.iter().map(topic))
+    }
+
+    fn words(topics: &Topics, since: i64) -> Option<Vec<String>> {
+        let changes = topics.changes_since(since)?;
+        Some(changes.map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn topics_know_what_has_changed() {
+        let first = topics(1, &[("a", 1, 1), ("b", 2, 2), ("c", 3, 3)]);
+        let second = topics(2, &[("a", 1, 4), ("b", 9, 2)]).after(&first);
+        let third = topics(3, &[("a", 1, 4), ("b", 9, 2), ("d", 4, 1)]).after(&second);
+        let created = "topic d was created with 1 partition";
+        assert_eq!(
+            words(&third, 1).expect("remembered"),
+            [
+                "topic a grew from 1 to 4 partitions",
+                "topic b was deleted and created again with 2 partitions",
+                "topic c was deleted",
+                created,
+            ]
+        );
+        assert_eq!(words(&third, 2).expect("remembered"), [created]);
+        assert_eq!(words(&third, 0), None);
+    }
+
+    #[test]
+    fn only_the_last_changes_are_remembered() {
+        let mut now = topics(0, &[]);
+        for version in 1..=1_000 {
+            now = topics(version, &[("a", 1, version as i32)]).after(&now);
+        }
+        assert_eq!(now.recent.len(), RECENT_MAX);
+        assert_eq!(words(&now, 1), None);
+        assert_eq!(words(&now, 998).map(|words| words.len()), Some(2));
     }
 }

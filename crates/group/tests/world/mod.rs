@@ -58,7 +58,7 @@ impl World {
                 .map(|record| record.encode().expect("encodable")),
         );
         self.events
-            .extend(out.events.into_iter().map(|event| event.text));
+            .extend(out.events.into_iter().map(|event| event.what.to_string()));
         for (token, reply) in out.replies {
             assert!(
                 self.replies.insert(token, reply).is_none(),

@@ -16,7 +16,7 @@ use kohort_wire::{
 };
 
 use super::{CONSUMER_PROTOCOL_TYPE, ClassicMember, pending::Pending};
-use crate::coordinator::{Id, Millis, alarm::Deadline};
+use crate::coordinator::{Id, Millis, alarm::Deadline, history::Progress};
 
 /// Where a classic group is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,6 +67,7 @@ pub(crate) struct ClassicGroup {
     /// While a group that was empty waits for more members: how much longer it may wait in all, and
     /// whether another has come since the wait was last extended.
     pub(crate) initial_delay: Option<InitialDelay>,
+    pub(crate) progress: Progress,
 }
 
 /// The wait of a group that was empty (`group.initial.rebalance.delay.ms`).

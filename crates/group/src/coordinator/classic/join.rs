@@ -11,6 +11,7 @@ use crate::coordinator::{
     Caller, Id, Reply, Shard, Token,
     alarm::{Alarm, Deadline},
     group::Members,
+    history::{self, Cause},
     shard::Step,
 };
 
@@ -32,12 +33,8 @@ struct Join<'a> {
 
 impl Join<'_> {
     /// Why, in the client's words.
-    fn reason(&self) -> &str {
-        self.request
-            .reason
-            .as_deref()
-            .filter(|reason| !reason.is_empty())
-            .unwrap_or("not provided")
+    fn reason(&self) -> Option<Id> {
+        history::reason(self.request.reason.as_deref())
     }
 }
 
@@ -227,10 +224,14 @@ impl ClassicStep<'_, '_> {
         member.parked_join = Some(join.token);
         self.group.add(member, &join.request.protocol_type);
         self.expect_member(&member_id, NEW_MEMBER_JOIN_TIMEOUT_MS);
-        self.rebalance_or_complete_join(format!(
-            "member {member_id} joined (its reason: {})",
-            join.reason()
-        ));
+        let cause = Cause::MemberJoined {
+            member: self.who(&member_id),
+            reason: join.reason(),
+        };
+        if self.group.is(ClassicState::PreparingRebalance) {
+            self.event(cause.clone());
+        }
+        self.rebalance_or_complete_join(&member_id, cause);
     }
 
     fn join_known(&mut self, join: &Join<'_>, member_id: &str) {
@@ -238,27 +239,29 @@ impl ClassicStep<'_, '_> {
             .group
             .member(member_id)
             .is_some_and(|member| member.matches(&join.request.protocols));
-        let cause = match self.group.state {
+        let leads = match self.group.state {
             ClassicState::Empty => {
                 let error_code = ErrorCode::UNKNOWN_MEMBER_ID;
                 return self.step.refuse_join(join.token, member_id, error_code);
             }
-            ClassicState::PreparingRebalance => "rejoined",
+            ClassicState::PreparingRebalance => false,
             // The answer to its join got lost: here it is again.
             ClassicState::CompletingRebalance if matches => {
                 return self.join_again(join, member_id);
             }
             // A leader that joins wants a rebalance, for reasons that the coordinator does not see,
             // such as new partitions.
-            ClassicState::Stable if self.group.is_leader(member_id) => "leads and joined again",
+            ClassicState::Stable if self.group.is_leader(member_id) => true,
             ClassicState::Stable if matches => return self.join_again(join, member_id),
-            _ => "joined again with other metadata",
+            _ => false,
         };
         self.update_member(member_id, join);
-        self.rebalance_or_complete_join(format!(
-            "member {member_id} {cause} (its reason: {})",
-            join.reason()
-        ));
+        let cause = Cause::MemberRejoined {
+            member: self.who(member_id),
+            leads,
+            reason: join.reason(),
+        };
+        self.rebalance_or_complete_join(member_id, cause);
     }
 
     fn join_again(&mut self, join: &Join<'_>, member_id: &str) {
@@ -305,17 +308,14 @@ impl ClassicStep<'_, '_> {
         });
         self.update_member(&new_id, join);
         self.restart_session(&new_id);
-        let cause = format!(
-            "static member {} came back as {new_id} (its reason: {})",
-            join.request
-                .group_instance_id
-                .as_deref()
-                .unwrap_or_default(),
-            join.reason()
-        );
+        let cause = Cause::MemberReturned {
+            member: self.who(&new_id),
+            old_member_id: old_id.clone(),
+            reason: join.reason(),
+        };
         match self.group.state {
             ClassicState::Stable if self.group.select_protocol() == self.group.protocol => {
-                self.event(format!("{cause}; its partitions stay with it"));
+                self.event(cause);
                 let now = self.step.now;
                 let record = self
                     .group
@@ -325,9 +325,13 @@ impl ClassicStep<'_, '_> {
                 self.answer_join(&new_id, response);
             }
             ClassicState::Stable | ClassicState::CompletingRebalance => {
-                self.prepare_rebalance(&cause);
+                self.prepare_rebalance(cause);
             }
-            ClassicState::Empty | ClassicState::PreparingRebalance => self.maybe_complete_join(),
+            ClassicState::Empty | ClassicState::PreparingRebalance => {
+                self.event(cause);
+                self.rejoined(&new_id);
+                self.maybe_complete_join();
+            }
         }
     }
 

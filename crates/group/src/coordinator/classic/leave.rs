@@ -3,12 +3,18 @@
 use kohort_wire::{ByteString, ErrorCode, messages::*};
 
 use super::step::ClassicStep;
-use crate::coordinator::{Reply, Shard, Token, group::Members, shard::Step};
+use crate::coordinator::{
+    Caller, Reply, Shard, Token,
+    group::Members,
+    history::{self, Cause, Causes, Who},
+    shard::Step,
+};
 
 impl Shard {
     pub(crate) fn leave_group(
         &mut self,
         token: Token,
+        caller: &Caller,
         version: i16,
         mut request: LeaveGroupRequest,
         step: &mut Step<'_>,
@@ -26,14 +32,14 @@ impl Shard {
             .get(&*request.group_id)
             .map(|group| &group.members)
         {
-            return self.consumer_leave_group(token, version, request, step);
+            return self.consumer_leave_group(token, caller, version, request, step);
         }
         let response = match self.classic_step(&request.group_id, step) {
             _ if request.group_id.is_empty() => LeaveGroupResponse {
                 error_code: ErrorCode::INVALID_GROUP_ID,
                 ..LeaveGroupResponse::default()
             },
-            Some(mut classic) => classic.leave(&request.members),
+            Some(mut classic) => classic.leave(&request.members, &caller.into()),
             None => LeaveGroupResponse {
                 members: request
                     .members
@@ -70,14 +76,31 @@ pub(crate) fn left(identity: &MemberIdentity, error_code: ErrorCode) -> MemberRe
     }
 }
 
+/// A member that leaves, or that an administrator removes: one names the instance alone, or is known
+/// by the words that Kafka's own clients give as their reason (KIP-800).
+pub(crate) fn leaves(member: Who, identity: &MemberIdentity, by: &Who) -> Cause {
+    let text = identity.reason.as_deref();
+    let is_removed = (identity.member_id.is_empty() && member.instance_id.is_some())
+        || text.is_some_and(|text| text.starts_with("member was removed by an admin"));
+    let reason = history::reason(text);
+    match is_removed {
+        true => Cause::MemberRemoved {
+            member,
+            by: by.clone(),
+            reason,
+        },
+        false => Cause::MemberLeft { member, reason },
+    }
+}
+
 impl ClassicStep<'_, '_> {
-    fn leave(&mut self, identities: &[MemberIdentity]) -> LeaveGroupResponse {
-        let mut causes = Vec::new();
+    fn leave(&mut self, identities: &[MemberIdentity], by: &Who) -> LeaveGroupResponse {
+        let mut causes = Causes::default();
         let mut members = Vec::with_capacity(identities.len());
         for identity in identities {
-            let error_code = match self.leave_one(identity) {
+            let error_code = match self.leave_one(identity, by) {
                 Ok(cause) => {
-                    causes.push(cause);
+                    causes.extend([cause]);
                     ErrorCode::NONE
                 }
                 Err(error_code) => error_code,
@@ -85,7 +108,7 @@ impl ClassicStep<'_, '_> {
             members.push(left(identity, error_code));
         }
         if !causes.is_empty() {
-            self.member_gone(&causes.join("; "));
+            self.member_gone(causes);
         }
         LeaveGroupResponse {
             members,
@@ -93,8 +116,7 @@ impl ClassicStep<'_, '_> {
         }
     }
 
-    fn leave_one(&mut self, identity: &MemberIdentity) -> Result<String, ErrorCode> {
-        let reason = identity.reason.as_deref().unwrap_or("not provided");
+    fn leave_one(&mut self, identity: &MemberIdentity, by: &Who) -> Result<Cause, ErrorCode> {
         let instance_id = identity
             .group_instance_id
             .as_deref()
@@ -106,14 +128,15 @@ impl ClassicStep<'_, '_> {
                 ByteString::from(&**holder.ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?)
             }
             (member_id, _) if self.group.pending.remove(member_id) => {
-                return Ok(format!("member {member_id} left before it joined"));
+                return Ok(format!("member {member_id} left before it joined").into());
             }
             (member_id, instance_id) => {
                 self.group.validate(member_id, instance_id)?;
                 identity.member_id.clone()
             }
         };
+        let member = self.who(&member_id);
         self.remove_member(&member_id);
-        Ok(format!("member {member_id} left (its reason: {reason})"))
+        Ok(leaves(member, identity, by))
     }
 }

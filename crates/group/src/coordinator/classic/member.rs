@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use kohort_wire::messages::{GroupMetadataMember, JoinGroupProtocol, JoinGroupRequest};
 
-use crate::coordinator::{Caller, Id, Token, alarm::Deadline};
+use crate::coordinator::{Caller, Id, Token, alarm::Deadline, history::Who};
 
 /// A member of a classic group.
 #[derive(Debug, Clone)]
@@ -102,6 +102,12 @@ impl ClassicMember {
             subscription: protocol.map(|name| self.metadata(name)).unwrap_or_default(),
             assignment,
         }
+    }
+
+    /// The member as events name it.
+    pub(crate) fn who(&self) -> Who {
+        let instance_id = self.instance_id.as_ref();
+        Who::new(&self.id, instance_id, &self.client_id, &self.client_host)
     }
 
     pub(crate) fn is_static(&self) -> bool {

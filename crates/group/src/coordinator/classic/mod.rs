@@ -22,9 +22,10 @@ mod pending;
 mod rebalance;
 mod step;
 mod sync;
+mod waiting;
 
 pub(crate) use group::{ClassicGroup, ClassicState};
-pub(crate) use leave::{leave_response, left};
+pub(crate) use leave::{leave_response, leaves, left};
 pub(crate) use member::{ClassicMember, MemberProtocol, rebalance_timeout_ms};
 pub(crate) use step::{join_refused, sync_refused};
 

@@ -25,6 +25,11 @@ impl Pending {
         self.deadlines.contains_key(id)
     }
 
+    /// The ids, in no particular order.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &Id> {
+        self.deadlines.keys()
+    }
+
     pub(crate) fn deadline_mut(&mut self, id: &str) -> Option<&mut Deadline> {
         self.deadlines.get_mut(id)
     }

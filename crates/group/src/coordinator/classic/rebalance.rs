@@ -11,6 +11,7 @@ use super::{
 use crate::coordinator::{
     Id, Shard,
     alarm::{Alarm, Fired},
+    history::{Cause, Causes, Failure, Few, Protocol, What, Who, clean},
     shard::Step,
 };
 
@@ -18,7 +19,16 @@ impl Shard {
     /// Starts the sessions of the members of a group that has been loaded.
     pub(crate) fn classic_loaded(&mut self, group_id: &Id, step: &mut Step<'_>) {
         if let Some(mut classic) = self.classic_step(group_id, step) {
-            for member_id in classic.group.member_ids() {
+            let member_ids = classic.group.member_ids();
+            if !member_ids.is_empty() {
+                let loaded = What::Loaded {
+                    protocol: Protocol::Classic,
+                    epoch: classic.group.generation,
+                    members: member_ids.len(),
+                };
+                classic.event(loaded);
+            }
+            for member_id in member_ids {
                 classic.restart_session(&member_id);
             }
         }
@@ -43,20 +53,30 @@ impl Shard {
 }
 
 impl ClassicStep<'_, '_> {
-    pub(super) fn rebalance_or_complete_join(&mut self, cause: String) {
+    pub(super) fn rebalance_or_complete_join(&mut self, member_id: &str, cause: Cause) {
         match self.group.state {
-            ClassicState::PreparingRebalance => self.maybe_complete_join(),
-            _ => self.prepare_rebalance(&cause),
+            ClassicState::PreparingRebalance => {
+                self.rejoined(member_id);
+                self.maybe_complete_join();
+            }
+            _ => self.prepare_rebalance(cause),
         }
     }
 
     /// Begins the join phase. All members are told, with their next heartbeat or the answer to
     /// their sync, to join again.
-    pub(crate) fn prepare_rebalance(&mut self, cause: &str) {
-        self.event(format!(
-            "rebalance of generation {}: {cause}",
-            self.group.generation
-        ));
+    pub(crate) fn prepare_rebalance(&mut self, causes: impl Into<Causes>) {
+        let causes = causes.into();
+        let timeout_ms = match self.group.is_empty() {
+            true => self.config.group_initial_rebalance_delay_ms,
+            false => self.group.rebalance_timeout_ms(),
+        };
+        self.event(What::RebalanceBegan {
+            epoch: self.group.generation,
+            causes,
+            deadline_at: Some(self.step.now + i64::from(timeout_ms)),
+        });
+        self.begin_phase();
         for member_id in self.group.member_ids() {
             if self.answer_sync(&member_id, sync_refused(ErrorCode::REBALANCE_IN_PROGRESS)) {
                 self.restart_session(&member_id);
@@ -98,20 +118,14 @@ impl ClassicStep<'_, '_> {
     /// members are not put out before their session ends.
     fn complete_join(&mut self) {
         self.group.initial_delay = None;
-        let absent: Vec<Id> = self
+        let absent = self
             .group
             .members()
             .filter(|member| member.parked_join.is_none() && !member.is_static())
             .map(|member| member.id.clone())
             .collect();
-        for member_id in &absent {
-            self.group.remove(member_id);
-        }
-        if !absent.is_empty() {
-            self.event(format!(
-                "removed {}: did not rejoin in time",
-                absent.join(", ")
-            ));
+        if let Some(cause) = self.put_out(absent, Failure::Rejoin) {
+            self.event(cause);
         }
         if self.group.members().len() == 0 {
             return self.become_empty();
@@ -126,13 +140,17 @@ impl ClassicStep<'_, '_> {
         self.group.subscribed_topics = self.group.read_subscribed_topics();
         self.move_to(ClassicState::CompletingRebalance);
         self.group.pending_sync = self.group.member_ids().into_iter().collect();
-        self.event(format!(
-            "generation {} has {} members; {} assigns with {}",
-            self.group.generation,
-            self.group.members().len(),
-            self.group.leader.as_deref().unwrap_or_default(),
-            self.group.protocol.as_deref().unwrap_or_default(),
-        ));
+        let last = self.group.progress.last.take();
+        let ended = What::JoinEnded {
+            epoch: self.group.generation,
+            members: self.group.members().len(),
+            leader: self.who(self.group.leader.as_deref().unwrap_or_default()),
+            assignor: clean(self.group.protocol.as_deref().unwrap_or_default()),
+            took_ms: self.group.progress.phase_ms(self.step.now),
+            last,
+        };
+        self.event(ended);
+        self.begin_phase();
         for member_id in self.group.member_ids() {
             let response = self.joined(&member_id);
             self.answer_join(&member_id, response);
@@ -152,7 +170,10 @@ impl ClassicStep<'_, '_> {
         let now = self.step.now;
         let record = self.group.to_record(now, |_| Bytes::new());
         self.emit(record);
-        self.event(format!("empty in generation {}", self.group.generation));
+        self.group.progress.end();
+        self.event(What::Emptied {
+            epoch: self.group.generation,
+        });
     }
 
     fn end_initial_delay(&mut self) {
@@ -196,17 +217,10 @@ impl ClassicStep<'_, '_> {
 
     /// Puts out who has not synced in time.
     fn end_sync_phase(&mut self) {
-        let absent: Vec<Id> = self.group.pending_sync.iter().cloned().collect();
-        if absent.is_empty() {
-            return;
+        let absent = self.group.pending_sync.iter().cloned().collect();
+        if let Some(cause) = self.put_out(absent, Failure::Sync) {
+            self.prepare_rebalance(cause);
         }
-        for member_id in &absent {
-            self.group.remove(member_id);
-        }
-        self.prepare_rebalance(&format!(
-            "removed {}: did not sync in time",
-            absent.join(", ")
-        ));
     }
 
     fn on_member_alarm(&mut self, member_id: &Id) {
@@ -233,9 +247,9 @@ impl ClassicStep<'_, '_> {
             Some(Fired::Stale) | None => return,
         }
         if self.group.pending.remove(member_id) {
-            self.event(format!(
-                "member {member_id} did not come back with the id it was given"
-            ));
+            self.event(Cause::MemberIdUnused {
+                member_id: member_id.clone(),
+            });
             return self.maybe_complete_join();
         }
         let Some(member) = self
@@ -245,13 +259,31 @@ impl ClassicStep<'_, '_> {
         else {
             return;
         };
-        let timeout_ms = member.session_timeout_ms;
+        let who = member.who();
         let cause = match member.is_new {
-            true => format!("member {member_id} was not heard of since it first joined"),
-            false => format!("member {member_id} sent no heartbeat for {timeout_ms} ms"),
+            true => Cause::FirstJoinExpired { member: who },
+            false => Cause::SessionExpired {
+                member: who,
+                timeout_ms: member.session_timeout_ms.into(),
+            },
         };
         self.remove_member(member_id);
-        self.member_gone(&cause);
+        self.member_gone(cause);
+    }
+
+    /// Removes members that did not do in time what they had to, if there are any.
+    fn put_out(&mut self, member_ids: Vec<Id>, failure: Failure) -> Option<Cause> {
+        let timeout_ms = self.group.rebalance_timeout_ms().into();
+        let members: Few<Who> = member_ids.iter().map(|id| self.who(id)).collect();
+        for member_id in &member_ids {
+            self.group.remove(member_id);
+        }
+        (!members.is_empty()).then(|| Cause::MembersFenced {
+            members,
+            failure,
+            timeout_ms,
+            partitions: Few::default(),
+        })
     }
 
     /// Removes a member. If it waits for the answer to a join, it is told that it is not known, and
@@ -263,13 +295,16 @@ impl ClassicStep<'_, '_> {
     }
 
     /// Goes on without members that have been removed.
-    pub(super) fn member_gone(&mut self, cause: &str) {
+    pub(super) fn member_gone(&mut self, causes: impl Into<Causes>) {
+        let causes = causes.into();
         match self.group.state {
             ClassicState::Stable | ClassicState::CompletingRebalance => {
-                self.prepare_rebalance(cause);
+                self.prepare_rebalance(causes);
             }
             ClassicState::PreparingRebalance => {
-                self.event(cause);
+                for cause in causes.first {
+                    self.event(cause);
+                }
                 self.maybe_complete_join();
             }
             ClassicState::Empty => {}

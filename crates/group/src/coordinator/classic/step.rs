@@ -6,6 +6,7 @@ use super::{ClassicGroup, ClassicState};
 use crate::coordinator::{
     Config, Id, Record, Reply, Shard, Token,
     alarm::{Alarm, Alarms},
+    history::{What, Who},
     shard::Step,
 };
 
@@ -49,8 +50,16 @@ impl ClassicStep<'_, '_> {
             .push(Record::GroupMetadata(key, Some(value)));
     }
 
-    pub(super) fn event(&mut self, text: impl Into<String>) {
-        self.step.event(self.id, text);
+    pub(super) fn event(&mut self, what: impl Into<What>) {
+        self.step.event(self.id, what);
+    }
+
+    /// A member as events name it.
+    pub(super) fn who(&self, member_id: &str) -> Who {
+        match self.group.member(member_id) {
+            Some(member) => member.who(),
+            None => Who::new(&member_id.into(), None, &"".into(), &"".into()),
+        }
     }
 
     /// Starts a member's session anew.

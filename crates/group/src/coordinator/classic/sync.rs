@@ -6,7 +6,7 @@ use bytes::Bytes;
 use kohort_wire::{ErrorCode, messages::*};
 
 use super::{ClassicState, step::ClassicStep};
-use crate::coordinator::{Reply, Shard, Token, group::Members, shard::Step};
+use crate::coordinator::{Reply, Shard, Token, group::Members, history::What, shard::Step};
 
 impl Shard {
     pub(crate) fn sync_group(
@@ -103,7 +103,19 @@ impl ClassicStep<'_, '_> {
                 .unwrap_or_default()
         });
         self.emit(record);
-        self.event(format!("generation {} is assigned", self.group.generation));
+        let assigned = What::Assigned {
+            epoch: self.group.generation,
+            took_ms: self.group.progress.phase_ms(now),
+            total_ms: self.group.progress.total_ms(now),
+            not_synced: self
+                .group
+                .pending_sync
+                .iter()
+                .map(|id| self.who(id))
+                .collect(),
+        };
+        self.event(assigned);
+        self.group.progress.end();
         for member_id in self.group.member_ids() {
             let response = self.synced(&member_id);
             if self.answer_sync(&member_id, response) {

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::coordinator::{
     Caller, Id, MigrationPolicy, Reply, Shard, Token,
-    classic::{CONSUMER_PROTOCOL_TYPE, leave_response, left, rebalance_timeout_ms},
+    classic::{CONSUMER_PROTOCOL_TYPE, leave_response, leaves, left, rebalance_timeout_ms},
+    history::{Causes, Who},
     shard::Step,
 };
 
@@ -58,12 +59,12 @@ impl Shard {
             update_profile(profile, group, caller, &request, &join.subscription);
         });
         let member_id = subscription.member_id;
-        consumer.refresh_metadata(subscription.group_change.as_deref());
+        consumer.refresh_metadata(subscription.group_change.map(Causes::from));
         let group_id = consumer.id.clone();
         if leaves_consumer && self.can_downgrade_without(&group_id, &[]) {
             let cause = format!("member {member_id} took the last place of the consumer protocol");
             let needs_rebalance = self.finish_reconciled(&member_id, &group_id, &join.owned, step);
-            self.downgrade(&group_id, &[], &cause, step);
+            self.downgrade(&group_id, &[], cause, step);
             if needs_rebalance {
                 if let Some(mut classic) = self.classic_step(&group_id, step) {
                     classic.prepare_rebalance("the group became a classic one with a stale target");
@@ -153,6 +154,7 @@ impl Shard {
     pub(crate) fn consumer_leave_group(
         &mut self,
         token: Token,
+        caller: &Caller,
         version: i16,
         request: LeaveGroupRequest,
         step: &mut Step<'_>,
@@ -161,7 +163,8 @@ impl Shard {
             return;
         };
         let mut leaving = Vec::new();
-        let mut causes = Vec::new();
+        let mut causes = Causes::default();
+        let by = Who::from(caller);
         let members = request.members.iter().map(|identity| {
             // An administrator names the instance alone.
             let instance_id = identity
@@ -175,8 +178,7 @@ impl Shard {
             };
             let error_code = match consumer.leaving_member(member_id, instance_id) {
                 Ok(member) => {
-                    let reason = identity.reason.as_deref().unwrap_or("not provided");
-                    causes.push(format!("member {} left (its reason: {reason})", member.id));
+                    causes.extend([leaves(member.who(), identity, &by)]);
                     leaving.push(member.id.clone());
                     ErrorCode::NONE
                 }
@@ -191,7 +193,7 @@ impl Shard {
         let group_id = consumer.id.clone();
         leaving.sort_unstable();
         leaving.dedup();
-        self.fence(&group_id, &leaving, &causes.join("; "), step);
+        self.fence(&group_id, &leaving, causes, step);
         step.reply(token, Reply::LeaveGroup(leave_response(version, response)));
     }
 }

@@ -8,6 +8,7 @@ use crate::coordinator::{
     alarm::Deadline,
     classic::{CONSUMER_PROTOCOL_TYPE, ClassicGroup, ClassicMember, MemberProtocol},
     group::Members,
+    history::{Causes, Protocol, What},
     shard::Step,
 };
 
@@ -17,7 +18,15 @@ impl Shard {
         if let Some(group) = self.groups.get(group_id) {
             let group_id = group.id.clone();
             self.emit_tombstones(&group_id, step);
-            step.event(&group_id, "the empty consumer group became a classic group");
+            step.event(
+                &group_id,
+                What::Converted {
+                    to: Protocol::Classic,
+                    members: 0,
+                    epoch: 0,
+                    causes: Causes::default(),
+                },
+            );
         }
     }
 
@@ -51,10 +60,10 @@ impl Shard {
         &mut self,
         group_id: &Id,
         leaving: &[Id],
-        cause: &str,
+        causes: impl Into<Causes>,
         step: &mut Step<'_>,
     ) {
-        self.downgrade(group_id, leaving, cause, step);
+        self.downgrade(group_id, leaving, causes, step);
         if let Some(mut classic) = self.classic_step(group_id, step) {
             classic.prepare_rebalance("its last member of the consumer protocol is gone");
         }
@@ -65,7 +74,7 @@ impl Shard {
         &mut self,
         group_id: &Id,
         leaving: &[Id],
-        cause: &str,
+        causes: impl Into<Causes>,
         step: &mut Step<'_>,
     ) {
         let Some(group) = self.consumer_group(group_id) else {
@@ -84,6 +93,7 @@ impl Shard {
         classic.generation = group.epoch;
         classic.protocol = classic.select_protocol();
         let value = classic.to_record(step.now, |member| member.assignment.clone());
+        let (members, epoch) = (value.members.len(), value.generation);
         let key = GroupMetadataKey {
             group: (&**group_id).into(),
         };
@@ -93,7 +103,12 @@ impl Shard {
         self.emit(Record::GroupMetadata(key, Some(value)), step);
         step.event(
             group_id,
-            format!("the consumer group became a classic group: {cause}"),
+            What::Converted {
+                to: Protocol::Classic,
+                members,
+                epoch,
+                causes: causes.into(),
+            },
         );
         if let Some(mut classic) = self.classic_step(group_id, step) {
             for member_id in classic.group.member_ids() {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     TopicPartitions,
     assignor::Assignor,
-    coordinator::{Config, Id, Millis, Topic, Topics, alarm::Deadline},
+    coordinator::{Config, Id, Millis, Topic, Topics, alarm::Deadline, history::Progress},
 };
 
 /// A consumer group.
@@ -42,6 +42,7 @@ pub(crate) struct ConsumerGroup {
     pub(crate) is_assigning: bool,
     /// When to look at the group again.
     pub(crate) look: Deadline,
+    pub(crate) progress: Progress,
     strings: FxHashSet<Id>,
     name_lists: FxHashSet<Names>,
 }
@@ -94,6 +95,7 @@ impl Default for ConsumerGroup {
             is_resolving: false,
             is_assigning: false,
             look: Deadline::default(),
+            progress: Progress::default(),
             strings: FxHashSet::default(),
             name_lists: FxHashSet::default(),
         }
@@ -221,6 +223,13 @@ impl ConsumerGroup {
         self.owners.owner(topic_id, partition)
     }
 
+    /// The members that have not reached their target.
+    pub(crate) fn lagging(&self, assignment_epoch: i32) -> FxHashSet<Id> {
+        let members = self.members.values();
+        let lagging = members.filter(|member| !member.is_reconciled_to(assignment_epoch));
+        lagging.map(|member| member.id.clone()).collect()
+    }
+
     /// Partitions of the member's target that others have yet to give up.
     pub(crate) fn waits_for_others(&self, member: &Member, topics: &Topics) -> bool {
         let Some(target) = self.target(&member.id) else {
@@ -276,6 +285,7 @@ impl ConsumerGroup {
     }
 
     pub(crate) fn remove_member(&mut self, member_id: &str) {
+        self.progress.lagging.remove(member_id);
         if let Some(member) = self.members.remove(member_id) {
             self.subscriptions.remove(&member.profile);
             self.release_instance(&member.profile, member_id);

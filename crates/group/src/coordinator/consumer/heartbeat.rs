@@ -13,7 +13,11 @@ use super::{
     validate::validate,
 };
 use crate::coordinator::{
-    Caller, Id, Record, Reply, Shard, Token, classic::ClassicGroup, group::Members, shard::Step,
+    Caller, Id, Record, Reply, Shard, Token,
+    classic::ClassicGroup,
+    group::Members,
+    history::{Causes, Protocol, What},
+    shard::Step,
 };
 
 impl Shard {
@@ -107,7 +111,15 @@ impl Shard {
                 group: (&*group_id).into(),
             };
             self.emit(Record::GroupMetadata(key, None), step);
-            step.event(&group_id, "the empty classic group became a consumer group");
+            step.event(
+                &group_id,
+                What::Converted {
+                    to: Protocol::Consumer,
+                    members: 0,
+                    epoch: 0,
+                    causes: Causes::default(),
+                },
+            );
         }
     }
 }

@@ -9,9 +9,12 @@ use super::{
     records,
     refusal::Refusal,
     step::ConsumerStep,
-    update::of_instance,
 };
-use crate::coordinator::{Id, Shard, shard::Step};
+use crate::coordinator::{
+    Id, Shard,
+    history::{Cause, Causes, What},
+    shard::Step,
+};
 
 impl Shard {
     /// A heartbeat with epoch -1 or -2.
@@ -29,13 +32,15 @@ impl Shard {
         };
         let member = consumer.leaving_member(&request.member_id, request.instance_id.as_deref())?;
         let member_id = member.id.clone();
-        let instance = of_instance(&member.profile);
         if request.member_epoch == LEAVE_STATIC_EPOCH {
             consumer.leave_for_a_while(&member_id);
         } else {
             let group_id = consumer.id.clone();
-            let cause = format!("member {member_id}{instance} left");
-            self.fence(&group_id, &[member_id], &cause, step);
+            let cause = Cause::MemberLeft {
+                member: consumer.who(&member_id),
+                reason: None,
+            };
+            self.fence(&group_id, &[member_id], cause, step);
         }
         Ok(ConsumerGroupHeartbeatResponse {
             member_id: Some(request.member_id.clone()),
@@ -50,16 +55,17 @@ impl Shard {
         &mut self,
         group_id: &Id,
         member_ids: &[Id],
-        cause: &str,
+        causes: impl Into<Causes>,
         step: &mut Step<'_>,
     ) {
+        let causes = causes.into();
         if member_ids.is_empty() {
             return;
         }
         if self.can_downgrade_without(group_id, member_ids) {
-            self.downgrade_without(group_id, member_ids, cause, step);
+            self.downgrade_without(group_id, member_ids, causes, step);
         } else if let Some(mut consumer) = self.consumer_step(group_id, step) {
-            consumer.remove_members(member_ids, cause);
+            consumer.remove_members(member_ids, causes);
         }
     }
 }
@@ -97,13 +103,15 @@ impl ConsumerStep<'_, '_> {
             revoking: Owned::default(),
             ..member.current.clone()
         };
-        let instance = of_instance(&member.profile);
+        let paused = Cause::MemberPaused {
+            member: member.who(),
+        };
         self.emit(records::current(self.id, member_id, &left));
         self.unlimit(member_id, |rebalance| &mut rebalance.revoke);
-        self.event(format!("member {member_id}{instance} left for a while"));
+        self.event(paused);
     }
 
-    fn remove_members(&mut self, member_ids: &[Id], cause: &str) {
+    fn remove_members(&mut self, member_ids: &[Id], causes: Causes) {
         let mut regexes = Vec::new();
         for member_id in member_ids {
             if let Some(member) = self.member(member_id) {
@@ -118,12 +126,14 @@ impl ConsumerStep<'_, '_> {
                 self.emit(records::no_regex(self.id, &regex));
             }
         }
-        self.refresh_metadata(Some(cause));
+        self.refresh_metadata(Some(causes));
         if self.group.is_empty() {
             // As a new group: the first member's target does not wait for the interval
             // (KAFKA-20442).
             self.emit(records::target_epoch(self.id, self.group.epoch, 0));
-            self.event("the group is empty");
+            let epoch = self.group.epoch;
+            self.event(What::Emptied { epoch });
+            self.end_progress();
         }
         self.refresh_target();
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kohort_wire::messages::ClassicMemberMetadata;
 
 use super::owned::Owned;
-use crate::coordinator::{Id, alarm::Deadline};
+use crate::coordinator::{Id, alarm::Deadline, history::Who};
 
 /// The epoch of a member that leaves.
 pub(crate) const LEAVE_EPOCH: i32 = -1;
@@ -93,6 +93,18 @@ impl Member {
             session: Deadline::default(),
             rebalance: Rebalance::default(),
         }
+    }
+
+    /// The member as events name it.
+    pub(crate) fn who(&self) -> Who {
+        let profile = &self.profile;
+        let instance_id = profile.instance_id.as_ref();
+        Who::new(
+            &self.id,
+            instance_id,
+            &profile.client_id,
+            &profile.client_host,
+        )
     }
 
     pub(crate) fn is_classic(&self) -> bool {

@@ -41,12 +41,18 @@ mod tests;
 mod update;
 mod upgrade;
 mod validate;
+mod waiting;
 mod work;
 
 pub(crate) use group::ConsumerGroup;
 pub use work::{Work, WorkDone};
 
-use super::{Id, Shard, shard::Step};
+use super::{
+    Id, Shard,
+    history::{Protocol, What},
+    shard::Step,
+};
+use group::ConsumerState;
 
 impl Shard {
     /// The end of loading: sessions begin. Everything else goes on with the first heartbeat.
@@ -54,6 +60,17 @@ impl Shard {
         let Some(mut consumer) = self.consumer_step(group_id, step) else {
             return;
         };
+        if !consumer.group.is_empty() {
+            let loaded = What::Loaded {
+                protocol: Protocol::Consumer,
+                epoch: consumer.group.epoch,
+                members: consumer.group.len(),
+            };
+            consumer.event(loaded);
+            if consumer.group.state() != ConsumerState::Stable {
+                consumer.begin_reconciling();
+            }
+        }
         for member_id in consumer.group.member_ids() {
             consumer.restart_session(&member_id);
             consumer.restart_revocation(&member_id);

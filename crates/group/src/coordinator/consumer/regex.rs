@@ -9,7 +9,10 @@ use super::{
     step::ConsumerStep,
     work::{Task, Work},
 };
-use crate::coordinator::{Id, Millis, Topics};
+use crate::coordinator::{
+    Id, Millis, Topics,
+    history::{Cause, Causes, clean},
+};
 
 /// The least time between two resolutions of a group's expressions.
 const REFRESH_INTERVAL_MIN_MS: Millis = 10_000;
@@ -172,7 +175,7 @@ impl ConsumerStep<'_, '_> {
 
     pub(super) fn regexes_done(&mut self, outcome: RegexOutcome) {
         self.group.is_resolving = false;
-        let mut changes = Vec::new();
+        let mut changes = Causes::default();
         for (regex, topics) in outcome.resolved {
             if !self.group.knows_regex(&regex) {
                 continue;
@@ -182,7 +185,10 @@ impl ConsumerStep<'_, '_> {
                 .resolved(&regex)
                 .map(|resolved| &*resolved.topics);
             if before.unwrap_or_default() != &topics[..] {
-                changes.push(format!("'{regex}' matches {} topics", topics.len()));
+                changes.extend([Cause::RegexResolved {
+                    regex: clean(&regex),
+                    topics: topics.iter().cloned().collect(),
+                }]);
             }
             self.emit(records::regex(
                 self.id,
@@ -192,8 +198,7 @@ impl ConsumerStep<'_, '_> {
                 outcome.at,
             ));
         }
-        let change = (!changes.is_empty()).then(|| changes.join(", "));
-        self.refresh_metadata(change.as_deref());
+        self.refresh_metadata((!changes.is_empty()).then_some(changes));
         // Members may have brought others meanwhile.
         self.refresh_regexes();
         self.refresh_target();

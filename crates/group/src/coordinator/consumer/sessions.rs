@@ -3,14 +3,24 @@
 use super::{
     member::{MemberState, Rebalance},
     step::ConsumerStep,
+    waiting::named,
 };
 use crate::coordinator::{
     Id, Millis, Shard,
     alarm::{Alarm, Deadline, Fired},
+    history::{Cause, Failure},
     shard::Step,
 };
 
 impl ConsumerStep<'_, '_> {
+    fn session_timeout_ms(&self, member_id: &str) -> i32 {
+        let member = self.group.member(member_id);
+        match member.and_then(|member| member.profile.classic.as_ref()) {
+            Some(classic) => classic.session_timeout_ms,
+            None => self.config.consumer_session_timeout_ms(self.id),
+        }
+    }
+
     /// Starts the member's session anew. In the steady state this moves a number.
     pub(super) fn restart_session(&mut self, member_id: &Id) {
         let default_ms = self.config.consumer_session_timeout_ms(self.id);
@@ -115,8 +125,11 @@ impl Shard {
                 );
             }
             Fired::Due => {
-                let cause = format!("member {member_id} did not heartbeat within its session");
-                self.fence(group_id, std::slice::from_ref(member_id), &cause, step);
+                let cause = Cause::SessionExpired {
+                    timeout_ms: consumer.session_timeout_ms(member_id).into(),
+                    member: consumer.who(member_id),
+                };
+                self.fence(group_id, std::slice::from_ref(member_id), cause, step);
             }
         }
     }
@@ -136,9 +149,9 @@ impl Shard {
         };
         let Rebalance { revoke, join, sync } = &mut member.rebalance;
         let failures = [
-            (revoke, "did not revoke its partitions"),
-            (join, "did not rejoin"),
-            (sync, "did not ask for its assignment"),
+            (revoke, Failure::Revoke),
+            (join, Failure::Rejoin),
+            (sync, Failure::Sync),
         ];
         let mut failed = None;
         let mut again = Vec::new();
@@ -153,8 +166,16 @@ impl Shard {
             consumer.set_rebalance_alarm(member_id, at);
         }
         if let Some(failure) = failed {
-            let cause = format!("member {member_id} {failure} within its rebalance timeout");
-            self.fence(group_id, std::slice::from_ref(member_id), &cause, step);
+            let Some(member) = consumer.member(member_id) else {
+                return;
+            };
+            let cause = Cause::MembersFenced {
+                members: [member.who()].into_iter().collect(),
+                failure,
+                timeout_ms: member.profile.rebalance_timeout_ms.into(),
+                partitions: named(member.current.revoking.all(), consumer.topics),
+            };
+            self.fence(group_id, std::slice::from_ref(member_id), cause, step);
         }
     }
 }

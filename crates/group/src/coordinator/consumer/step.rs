@@ -6,6 +6,7 @@ use super::{ConsumerGroup, member::Member};
 use crate::coordinator::{
     Config, Id, Record, Shard, Topics, Work,
     alarm::{Alarm, Alarms},
+    history::What,
     shard::Step,
 };
 
@@ -45,8 +46,8 @@ impl ConsumerStep<'_, '_> {
         self.step.out.records.push(record);
     }
 
-    pub(super) fn event(&mut self, text: impl Into<String>) {
-        self.step.event(self.id, text);
+    pub(super) fn event(&mut self, what: impl Into<What>) {
+        self.step.event(self.id, what);
     }
 
     pub(super) fn work(&mut self, work: Work) {

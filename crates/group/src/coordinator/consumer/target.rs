@@ -14,7 +14,7 @@ use super::{
 use crate::{
     TopicIds, TopicPartitions,
     assignor::{self, Assignor},
-    coordinator::{Id, Shard, Topics, shard::Step},
+    coordinator::{Id, Shard, Topics, history::What, shard::Step},
 };
 
 /// Groups with more members have their targets computed outside of the shard, where it may take its
@@ -125,6 +125,7 @@ impl ConsumerStep<'_, '_> {
             return;
         }
         let mut changed = 0;
+        let mut moved = 0;
         for (member_id, instance_id, target) in outcome.targets {
             // The place of a static member may have been taken meanwhile.
             let member_id = match instance_id.and_then(|id| self.group.static_member(&id)) {
@@ -132,17 +133,25 @@ impl ConsumerStep<'_, '_> {
                 None => member_id,
             };
             if self.member(&member_id).is_some() && self.group.target(&member_id) != Some(&target) {
+                moved += match self.group.target(&member_id) {
+                    Some(before) => target.difference(before).len(),
+                    None => target.len(),
+                };
                 self.emit(records::target(self.id, &member_id, &target));
                 changed += 1;
             }
         }
         self.emit(records::target_epoch(self.id, outcome.epoch, self.step.now));
-        self.event(format!(
-            "target of epoch {} by the assignor {}: {changed} of {} members get another one",
-            outcome.epoch,
-            outcome.assignor.name(),
-            self.group.len(),
-        ));
+        let computed = What::TargetComputed {
+            epoch: outcome.epoch,
+            assignor: outcome.assignor.name().into(),
+            members: self.group.len(),
+            members_changed: changed,
+            partitions_moved: moved,
+            took_ms: self.group.progress.total_ms(self.step.now),
+        };
+        self.event(computed);
+        self.begin_reconciling();
     }
 
     pub(super) fn target_done(&mut self, outcome: TargetOutcome) {

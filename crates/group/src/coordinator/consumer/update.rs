@@ -10,8 +10,12 @@ use super::{
     reconcile::Reconcile,
     records,
     step::ConsumerStep,
+    waiting::named,
 };
-use crate::coordinator::Id;
+use crate::coordinator::{
+    Id,
+    history::{Cause, Causes, Few, TopicChange, What, clean},
+};
 
 impl ConsumerStep<'_, '_> {
     /// Takes up what a member says and owns: it joins or changes, the group gets a new epoch and a
@@ -23,7 +27,7 @@ impl ConsumerStep<'_, '_> {
         change: impl FnOnce(&mut Profile, &mut ConsumerGroup),
     ) -> Id {
         let subscription = self.update_subscription(admission, change);
-        self.refresh_metadata(subscription.group_change.as_deref());
+        self.refresh_metadata(subscription.group_change.map(Causes::from));
         self.refresh_regexes();
         self.refresh_target();
         self.reconcile(&subscription.member_id, subscription.has_changed, owned);
@@ -66,11 +70,10 @@ impl ConsumerStep<'_, '_> {
         let before = before.unwrap_or_default();
         self.emit(records::member(self.id, member_id, &profile));
         if is_new {
-            self.event(format!(
-                "member {member_id} joined from {}{}",
-                profile.client_host,
-                of_instance(&profile)
-            ));
+            self.event(Cause::MemberJoined {
+                member: self.who(member_id),
+                reason: None,
+            });
         }
 
         let names_changed = before.topics != profile.topics;
@@ -89,21 +92,24 @@ impl ConsumerStep<'_, '_> {
             .as_deref()
             .is_none_or(|regex| self.group.resolved(regex).is_some());
         let assignor = self.group.assignor(self.config);
-        subscription.group_change = if names_changed {
-            Some(format!(
-                "member {member_id} subscribes to {}",
-                list(&profile.topics)
-            ))
-        } else if regex_changed && is_resolved {
-            let regex = profile.regex.as_deref().unwrap_or_default();
-            Some(format!(
-                "member {member_id} subscribes with the regular expression '{regex}'"
-            ))
+        subscription.group_change = if names_changed || (regex_changed && is_resolved) {
+            let member = self.who(member_id);
+            Some(match is_new {
+                true => Cause::MemberJoined {
+                    member,
+                    reason: None,
+                },
+                false => Cause::SubscriptionChanged {
+                    member,
+                    topics: profile.topics.iter().cloned().collect(),
+                    regex: profile.regex.as_deref().map(clean),
+                },
+            })
         } else if assignor != assignor_before {
-            Some(format!(
-                "most members ask for the assignor {} now",
-                assignor.name()
-            ))
+            Some(Cause::AssignorChanged {
+                from: assignor_before.name().into(),
+                to: assignor.name().into(),
+            })
         } else {
             None
         };
@@ -128,30 +134,50 @@ impl ConsumerStep<'_, '_> {
         self.emit(records::member(self.id, new_id, &profile));
         self.emit(records::target(self.id, new_id, &target));
         self.emit(records::current(self.id, new_id, &current));
-        self.event(format!(
-            "member {new_id} took the place of {old_id}{}",
-            of_instance(&profile)
-        ));
+        self.event(Cause::MemberReturned {
+            member: self.who(new_id),
+            old_member_id: old_id.clone(),
+            reason: None,
+        });
     }
 
     /// Compares the group's topics with what they were, and gives the group a new epoch if they have
     /// changed or something else has.
-    pub(super) fn refresh_metadata(&mut self, change: Option<&str>) {
+    pub(super) fn refresh_metadata(&mut self, change: Option<Causes>) {
         let version = Some(self.topics.version());
         if change.is_none() && self.group.topics_version == version {
             return;
         }
         let hash = metadata_hash(self.group.subscriptions().topics(), self.topics);
-        self.group.topics_version = version;
-        let cause = match change {
+        let known_version = std::mem::replace(&mut self.group.topics_version, version);
+        let causes = match change {
             Some(change) => change,
-            None if hash != self.group.metadata_hash => "its topics have changed",
+            None if hash != self.group.metadata_hash => Cause::TopicsChanged {
+                topics: self.topic_changes(known_version),
+            }
+            .into(),
             None => return self.drop_partition_metadata(),
         };
         let epoch = self.group.epoch.saturating_add(1);
         self.emit(records::group(self.id, epoch, hash));
-        self.event(format!("epoch {epoch}: {cause}"));
+        self.event(What::RebalanceBegan {
+            epoch,
+            causes,
+            deadline_at: None,
+        });
+        self.group.progress.begin(self.step.now);
         self.drop_partition_metadata();
+    }
+
+    /// What became of the group's topics since a version of them, as far as that is known.
+    fn topic_changes(&self, since: Option<i64>) -> Few<TopicChange> {
+        let Some(changes) = since.and_then(|version| self.topics.changes_since(version)) else {
+            return Few::default();
+        };
+        changes
+            .filter(|change| self.group.subscribes_to(&change.topic))
+            .cloned()
+            .collect()
     }
 
     fn drop_partition_metadata(&mut self) {
@@ -198,18 +224,26 @@ impl ConsumerStep<'_, '_> {
     }
 
     fn move_member(&mut self, member_id: &Id, next: Current) {
-        self.emit(records::current(self.id, member_id, &next));
-        let Some(member) = self.group.member(member_id) else {
-            return;
+        let before = match self.group.member(member_id) {
+            Some(member) => member.current.state,
+            None => return,
         };
-        if next.state == MemberState::UnrevokedPartitions {
-            let count = next.revoking.all().len();
-            self.event(format!(
-                "member {member_id} has to revoke {count} partitions, within {} ms",
-                member.profile.rebalance_timeout_ms
-            ));
+        self.emit(records::current(self.id, member_id, &next));
+        if next.state == MemberState::UnrevokedPartitions
+            && self.group.progress.tells_of_revocation()
+            && let Some(member) = self.group.member(member_id)
+        {
+            let timeout_ms = i64::from(member.profile.rebalance_timeout_ms.max(0));
+            let asked = What::RevocationAsked {
+                member: member.who(),
+                partitions: named(next.revoking.all(), self.topics),
+                timeout_ms,
+                deadline_at: self.step.now + timeout_ms,
+            };
+            self.event(asked);
         }
         self.restart_revocation(member_id);
+        self.has_moved(member_id, before);
     }
 }
 
@@ -219,28 +253,5 @@ pub(super) struct Subscription {
     /// Whether the member subscribes to other topics than before.
     pub(super) has_changed: bool,
     /// Why the group needs another target, if it does.
-    pub(super) group_change: Option<String>,
-}
-
-/// The instance id as part of a sentence.
-pub(super) fn of_instance(profile: &Profile) -> String {
-    match &profile.instance_id {
-        Some(instance_id) => format!(", instance {instance_id}"),
-        None => String::new(),
-    }
-}
-
-/// Some names as part of a sentence.
-fn list(names: &[Id]) -> String {
-    match names {
-        [] => "no topics".to_owned(),
-        [first, second, third, rest @ ..] if !rest.is_empty() => {
-            format!("{first}, {second}, {third} and {} more topics", rest.len())
-        }
-        names => names
-            .iter()
-            .map(|name| &**name)
-            .collect::<Vec<_>>()
-            .join(", "),
-    }
+    pub(super) group_change: Option<Cause>,
 }

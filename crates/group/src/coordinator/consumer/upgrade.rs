@@ -21,6 +21,7 @@ use crate::{
     coordinator::{
         Id, Record, Shard, Topics,
         classic::{ClassicGroup, ClassicMember, join_refused, sync_refused},
+        history::{Causes, Protocol, What},
         shard::Step,
     },
 };
@@ -104,10 +105,12 @@ impl Shard {
             for member in &members {
                 consumer.restart_session(&member.member_id);
             }
-            consumer.event(format!(
-                "the classic group of {} members became a consumer group at epoch {epoch}",
-                members.len()
-            ));
+            consumer.event(What::Converted {
+                to: Protocol::Consumer,
+                members: members.len(),
+                epoch,
+                causes: Causes::default(),
+            });
         }
         Ok(())
     }

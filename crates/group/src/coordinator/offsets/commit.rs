@@ -4,18 +4,29 @@ use kohort_wire::{ErrorCode, messages::*};
 
 use super::store;
 use crate::coordinator::{
-    Record, Reply, Shard, Token, classic::ClassicState, group::Members, shard::Step,
+    Caller, Record, Reply, Shard, Token,
+    classic::ClassicState,
+    group::{Group, Members},
+    history::{Few, Offset, What},
+    shard::Step,
 };
 
 impl Shard {
     pub(crate) fn offset_commit(
         &mut self,
         token: Token,
+        caller: &Caller,
         version: i16,
         request: OffsetCommitRequest,
         step: &mut Step<'_>,
     ) {
         let topics = match self.validate_commit(version, &request) {
+            Ok(()) if self.is_reset(&request) => {
+                let before = self.committed(&request);
+                let topics = self.commit(version, &request, step);
+                self.tell_of_reset(caller, &request, before, step);
+                topics
+            }
             Ok(()) => self.commit(version, &request, step),
             Err(error_code) => request
                 .topics
@@ -50,6 +61,64 @@ impl Shard {
             None if epoch < 0 => Ok(()),
             None if version >= 9 => Err(ErrorCode::GROUP_ID_NOT_FOUND),
             None => Err(ErrorCode::ILLEGAL_GENERATION),
+        }
+    }
+
+    /// Whether an administrator sets the offsets of a group whose members are away. Who commits for a
+    /// group that has never had members consumes without being one, and does so all the time.
+    fn is_reset(&self, request: &OffsetCommitRequest) -> bool {
+        let has_had_members = |group: &Group| match &group.members {
+            Members::Classic(classic) => classic.protocol_type.is_some(),
+            Members::Consumer(_) => true,
+        };
+        request.generation_id_or_member_epoch < 0
+            && request.member_id.is_empty()
+            && self
+                .groups
+                .get(&*request.group_id)
+                .is_some_and(|group| group.is_empty() && has_had_members(group))
+    }
+
+    fn committed(&self, request: &OffsetCommitRequest) -> Vec<Option<i64>> {
+        let group = self.groups.get(&*request.group_id);
+        let committed =
+            |topic: &str, partition: i32| Some(group?.offsets.get(topic, partition)?.offset);
+        let topics = request.topics.iter();
+        topics
+            .flat_map(|topic| {
+                let partitions = topic.partitions.iter();
+                partitions.map(|partition| committed(&topic.name, partition.partition_index))
+            })
+            .collect()
+    }
+
+    fn tell_of_reset(
+        &self,
+        caller: &Caller,
+        request: &OffsetCommitRequest,
+        before: Vec<Option<i64>>,
+        step: &mut Step<'_>,
+    ) {
+        let now = self.committed(request);
+        let named = request.topics.iter().flat_map(|topic| {
+            let partitions = topic.partitions.iter();
+            partitions.map(|partition| (&topic.name, partition.partition_index))
+        });
+        let offsets: Few<Offset> = named
+            .zip(before.into_iter().zip(now))
+            .filter_map(|((topic, partition), (from, to))| {
+                Some(Offset {
+                    partition: format!("{topic}-{partition}"),
+                    from,
+                    to: to.filter(|_| from != to)?,
+                })
+            })
+            .collect();
+        if let Some(group) = self.groups.get(&*request.group_id)
+            && !offsets.is_empty()
+        {
+            let by = caller.into();
+            step.event(&group.id, What::OffsetsReset { by, offsets });
         }
     }
 

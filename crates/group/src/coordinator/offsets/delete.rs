@@ -4,8 +4,9 @@ use kohort_wire::{ByteString, ErrorCode, messages::*};
 
 use super::store;
 use crate::coordinator::{
-    Reply, Shard, Token,
+    Id, Reply, Shard, Token,
     group::{Group, Members},
+    history::{Few, What},
     shard::Step,
 };
 
@@ -19,6 +20,20 @@ impl Group {
     }
 }
 
+/// What the request will delete.
+fn deleted(group: &Group, request: &OffsetDeleteRequest) -> (Id, Few<String>) {
+    let topics = request.topics.iter();
+    let partitions = topics
+        .filter(|topic| !group.subscribes_to(&topic.name))
+        .flat_map(|topic| {
+            let indexes = topic.partitions.iter().map(|it| it.partition_index);
+            let committed =
+                indexes.filter(|&index| group.offsets.get(&topic.name, index).is_some());
+            committed.map(|index| format!("{}-{index}", topic.name))
+        });
+    (group.id.clone(), partitions.collect())
+}
+
 impl Shard {
     pub(crate) fn offset_delete(
         &mut self,
@@ -29,11 +44,18 @@ impl Shard {
         let mut response = OffsetDeleteResponse::default();
         match self.validate_offset_delete(&request) {
             Ok(()) => {
+                let before = self.groups.get(&*request.group_id);
+                let deleted = before.map(|group| deleted(group, &request));
                 response.topics = request
                     .topics
                     .iter()
                     .map(|topic| self.delete_topic_offsets(&request.group_id, topic, step))
                     .collect();
+                if let Some((group_id, partitions)) = deleted
+                    && !partitions.is_empty()
+                {
+                    step.event(&group_id, What::OffsetsDeleted { partitions });
+                }
             }
             Err(error_code) => response.error_code = error_code,
         }

@@ -6,6 +6,7 @@ use crate::coordinator::{
     alarm::Alarm,
     classic::ClassicState,
     group::{Group, Members},
+    history::{Deletion, What},
     shard::Step,
 };
 
@@ -30,7 +31,9 @@ impl Shard {
             if expired_count > 0 {
                 step.event(
                     &group_id,
-                    format!("{expired_count} committed offsets expired"),
+                    What::OffsetsExpired {
+                        count: expired_count,
+                    },
                 );
             }
             self.delete_if_unused(&group_id, step);
@@ -50,7 +53,12 @@ impl Shard {
         for record in group.tombstones() {
             self.emit(record, step);
         }
-        step.event(&id, "deleted: it has neither members nor offsets");
+        step.event(
+            &id,
+            What::Deleted {
+                why: Deletion::Unused,
+            },
+        );
     }
 }
 

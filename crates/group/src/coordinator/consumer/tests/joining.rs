@@ -65,14 +65,14 @@ fn members_that_join_together_share_one_new_target() {
     let targets = world
         .events
         .iter()
-        .filter(|event| event.text.starts_with("target"))
+        .filter(|event| event.what.to_string().starts_with("target"))
         .count();
     assert_eq!(targets, 1, "the interval holds the others back");
     world.wait(1_000);
     let targets = world
         .events
         .iter()
-        .filter(|event| event.text.starts_with("target"))
+        .filter(|event| event.what.to_string().starts_with("target"))
         .count();
     assert_eq!(targets, 2, "and then they get one without a heartbeat");
     let mut all: Vec<&mut Client> = clients.iter_mut().collect();

@@ -79,7 +79,7 @@ fn c26_a_rolling_restart_of_static_members_moves_nothing() {
     let targets = world
         .events
         .iter()
-        .filter(|event| event.text.starts_with("target"))
+        .filter(|event| event.what.to_string().starts_with("target"))
         .count();
     for index in 0..MEMBERS {
         let before = clients[index].owned.clone();
@@ -95,7 +95,7 @@ fn c26_a_rolling_restart_of_static_members_moves_nothing() {
     let again = world
         .events
         .iter()
-        .filter(|event| event.text.starts_with("target"))
+        .filter(|event| event.what.to_string().starts_with("target"))
         .count();
     assert_eq!(again, targets, "not even the target is computed anew");
     world.check();

@@ -1,0 +1,289 @@
+//! What happened to a group.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cause, Causes, Few, Who};
+use crate::coordinator::{Id, Millis};
+
+/// Something that happened to a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub at: Millis,
+    /// The group.
+    pub group_id: Id,
+    /// What.
+    pub what: What,
+}
+
+/// What happened. `Display` says it in one line, without a trailing full stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum What {
+    /// Something changed that begins no rebalance of its own: one is going on already, or none is
+    /// needed, or it is told of next.
+    Changed {
+        /// What.
+        cause: Cause,
+    },
+    /// A rebalance begins. In a classic group all members are to join again; in a consumer group
+    /// those whose target changes are to give up partitions or are given some.
+    RebalanceBegan {
+        /// The generation that ends, in a classic group; the new group epoch in a consumer group.
+        epoch: i32,
+        /// Why.
+        causes: Causes,
+        /// Until when members may join, in a classic group.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline_at: Option<Millis>,
+    },
+    /// A rebalance goes on for some time, and this is whom it waits for. Repeated ever more rarely,
+    /// and whenever one of the last few has done its part.
+    Waiting {
+        /// The generation or epoch.
+        epoch: i32,
+        /// What everybody waits for.
+        phase: Phase,
+        /// Since when.
+        since: Millis,
+        /// For whom.
+        members: Few<Waited>,
+    },
+    /// All members of a classic group have joined, or those that have not are out: a new generation.
+    JoinEnded {
+        /// The new generation.
+        epoch: i32,
+        /// How many members it has.
+        members: usize,
+        /// Who assigns.
+        leader: Who,
+        /// With which of the assignment strategies that all support.
+        assignor: Id,
+        /// How long the join phase took.
+        took_ms: i64,
+        /// Who joined last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<Late>,
+    },
+    /// The leader of a classic group has assigned: the group is stable.
+    Assigned {
+        /// The generation.
+        epoch: i32,
+        /// How long the leader took.
+        took_ms: i64,
+        /// How long the rebalance took in all.
+        total_ms: i64,
+        /// Members that have yet to ask for what they were assigned.
+        #[serde(default, skip_serializing_if = "Few::is_empty")]
+        not_synced: Few<Who>,
+    },
+    /// What each member of a consumer group is meant to own has been computed.
+    TargetComputed {
+        /// The epoch.
+        epoch: i32,
+        /// With which assignor.
+        assignor: Id,
+        /// How many members there are.
+        members: usize,
+        /// How many of them get another target.
+        members_changed: usize,
+        /// How many partitions go to another member, or to a first one.
+        partitions_moved: usize,
+        /// How long after the epoch began.
+        took_ms: i64,
+    },
+    /// A member of a consumer group has to revoke partitions, which others wait for.
+    RevocationAsked {
+        /// Who.
+        member: Who,
+        /// What, as `topic-partition`.
+        partitions: Few<String>,
+        /// How much time it has: its rebalance timeout, which Java clients take from
+        /// `max.poll.interval.ms`.
+        timeout_ms: i64,
+        /// When it is fenced otherwise.
+        deadline_at: Millis,
+    },
+    /// All members of a consumer group have what they are meant to own.
+    Stable {
+        /// The epoch.
+        epoch: i32,
+        /// How long the rebalance took in all.
+        total_ms: i64,
+        /// How long it took from the target on.
+        took_ms: i64,
+        /// Who was last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<Late>,
+    },
+    /// The group has lost its last member.
+    Emptied {
+        /// The generation or epoch.
+        epoch: i32,
+    },
+    /// The group changed its protocol.
+    Converted {
+        /// The protocol that it speaks now.
+        to: Protocol,
+        /// How many members it has.
+        members: usize,
+        /// The generation or epoch.
+        epoch: i32,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Few::is_empty")]
+        causes: Causes,
+    },
+    /// The group was deleted.
+    Deleted {
+        /// Why.
+        why: Deletion,
+    },
+    /// Committed offsets expired.
+    OffsetsExpired {
+        /// How many.
+        count: usize,
+    },
+    /// Committed offsets were deleted on request.
+    OffsetsDeleted {
+        /// Of which partitions, as `topic-partition`.
+        partitions: Few<String>,
+    },
+    /// Somebody who is not a member committed offsets for a group whose members are away: an
+    /// administrator's reset.
+    OffsetsReset {
+        /// Who.
+        by: Who,
+        /// Which.
+        offsets: Few<Offset>,
+    },
+    /// The coordinator loaded the group, after a start or after its log had failed. All sessions
+    /// begin anew.
+    Loaded {
+        /// The protocol.
+        protocol: Protocol,
+        /// The generation or epoch.
+        epoch: i32,
+        /// How many members it has.
+        members: usize,
+    },
+    /// Something else, in words.
+    Note {
+        /// The words: one line, no trailing full stop.
+        text: String,
+    },
+}
+
+/// What a rebalance waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// A classic group that was empty: for more members, so that one rebalance is enough
+    /// (`group.initial.rebalance.delay.ms`).
+    MoreMembers,
+    /// A classic group: for all members to join.
+    Join,
+    /// A classic group: for the leader to assign.
+    Assign,
+    /// A consumer group: for members to give up partitions, or to take what they were given.
+    Reconcile,
+}
+
+/// A member that others wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waited {
+    /// Who.
+    pub member: Who,
+    /// What it has to do.
+    pub needs: Needs,
+    /// What it has to revoke, as `topic-partition`.
+    #[serde(default, skip_serializing_if = "Few::is_empty")]
+    pub partitions: Few<String>,
+    /// When it is put out, if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_at: Option<Millis>,
+    /// Who cannot go on before.
+    #[serde(default, skip_serializing_if = "Few::is_empty")]
+    pub blocks: Few<Who>,
+}
+
+/// What a member has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Needs {
+    /// To join again.
+    Rejoin,
+    /// To come back with the member id that it was given (KIP-394).
+    Join,
+    /// To assign, as the leader.
+    Assign,
+    /// To ask for its assignment.
+    Sync,
+    /// To revoke partitions.
+    Revoke,
+    /// To take what it was given, with its next heartbeat.
+    Heartbeat,
+}
+
+/// Who was last to do its part of a rebalance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Late {
+    /// Who.
+    pub member: Who,
+    /// What it did.
+    pub needs: Needs,
+    /// How long that took.
+    pub took_ms: i64,
+}
+
+/// A group protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// The classic protocol.
+    Classic,
+    /// The consumer protocol (KIP-848).
+    Consumer,
+}
+
+/// Why a group was deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deletion {
+    /// Somebody asked for it.
+    Requested,
+    /// It had neither members nor offsets.
+    Unused,
+}
+
+/// A committed offset that was set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offset {
+    /// The partition, as `topic-partition`.
+    pub partition: String,
+    /// The offset before, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<i64>,
+    /// The offset now.
+    pub to: i64,
+}
+
+impl From<String> for What {
+    fn from(text: String) -> What {
+        What::Note { text }
+    }
+}
+
+impl From<&str> for What {
+    fn from(text: &str) -> What {
+        What::Note {
+            text: text.to_owned(),
+        }
+    }
+}
+
+impl From<Cause> for What {
+    fn from(cause: Cause) -> What {
+        What::Changed { cause }
+    }
+}
