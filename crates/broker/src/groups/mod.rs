@@ -2,6 +2,7 @@
 
 mod append;
 mod load;
+mod pacing;
 mod shard;
 
 use std::{
@@ -19,6 +20,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use self::pacing::Pacing;
 use crate::{
     node::Node,
     topics::{OFFSETS_TOPIC, Partition, Topic},
@@ -34,6 +36,7 @@ pub(crate) struct Groups {
     shards: Mutex<BTreeMap<i32, Handle>>,
     tasks: TaskTracker,
     stopping: CancellationToken,
+    pacing: Pacing,
 }
 
 /// Where a shard takes its requests.
@@ -69,6 +72,7 @@ impl Groups {
             shards: Mutex::new(BTreeMap::new()),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
+            pacing: Pacing::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use kohort_group::coordinator::{Config, Outbox, Reply, Shard, Token};
+use kohort_group::coordinator::{Bounds, Config, Outbox, Record, Reply, Shard, Token};
 use kohort_wire::ErrorCode;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -27,6 +27,9 @@ const LOAD_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a shard that could not be loaded is left alone.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 
+/// How long members come and go before the other shards are told.
+const LOAD_INTERVAL: Duration = Duration::from_millis(500);
+
 type Waiting = oneshot::Sender<Result<Reply, ErrorCode>>;
 
 pub(super) struct ShardTask {
@@ -40,6 +43,8 @@ pub(super) struct ShardTask {
     waiting: HashMap<Token, Waiting>,
     waiting_checked: usize,
     next_token: u64,
+    /// When to tell the other shards how many heartbeats come to this one.
+    load_due: Option<Instant>,
 }
 
 /// From when on, and how, requests are sent away while there is no shard.
@@ -75,6 +80,7 @@ impl ShardTask {
             waiting: HashMap::new(),
             waiting_checked: 0,
             next_token: 0,
+            load_due: None,
         }
     }
 
@@ -175,7 +181,10 @@ impl ShardTask {
             if self.settle(&mut out).await.is_err() {
                 return End::Lost;
             }
+            self.report_load(&shard);
+            shard.set_pace(self.node.groups.pacing.pace());
             let alarm = shard.next_alarm().map(|at| self.node.clock.instant(at));
+            let alarm = alarm.into_iter().chain(self.load_due).min();
             tokio::select! {
                 input = self.inputs.recv() => match input {
                     Some(input) => self.take(&mut shard, input, &mut out),
@@ -237,6 +246,27 @@ impl ShardTask {
         shard.config_changed(Arc::new(config));
         let topics = Arc::clone(&snapshot.coordinator);
         shard.topics_changed(topics, self.node.clock.now_ms(), out);
+        self.load_due = Some(Instant::now());
+    }
+
+    /// Tells how many heartbeats come to this shard, now and then after members have come or gone.
+    fn report_load(&mut self, shard: &Shard) {
+        if self.load_due.is_none_or(|due| due > Instant::now()) {
+            return;
+        }
+        self.load_due = None;
+        let snapshot = self.node.snapshot();
+        let settings = snapshot.settings();
+        let bounds = Bounds::new(
+            settings.int("kohort.group.consumer.shortest.heartbeat.interval.ms"),
+            settings.int("group.consumer.heartbeat.interval.ms"),
+        );
+        self.node.groups.pacing.report(
+            self.partition.index,
+            shard.load_of_heartbeats(),
+            snapshot.live.heartbeats_per_second,
+            bounds,
+        );
     }
 
     /// Makes durable what was decided, then lets everybody know.
@@ -245,6 +275,9 @@ impl ShardTask {
             info!("group {}: {}", event.group_id, event.what);
         }
         if !out.records.is_empty() {
+            if self.load_due.is_none() && out.records.iter().any(changes_load) {
+                self.load_due = Some(Instant::now() + LOAD_INTERVAL);
+            }
             if let Err(error) = self.write(out).await {
                 error!("{}: {error}; its groups are loaded again", self.partition);
                 *out = Outbox::default();
@@ -287,6 +320,11 @@ impl ShardTask {
         }
         self.waiting_checked = self.waiting_checked.min(self.waiting.len().max(512));
     }
+}
+
+/// Whether a record may mean that a member comes or goes.
+fn changes_load(record: &Record) -> bool {
+    matches!(record, Record::ConsumerMemberMetadata(..))
 }
 
 async fn sleep_until(at: Option<Instant>) {

@@ -35,6 +35,8 @@ pub(crate) fn coordinator_config(broker: &Values, groups: &BTreeMap<String, Valu
         group_max_size: view.size("group.max.size"),
         consumer_session_timeout_ms: view.int("group.consumer.session.timeout.ms"),
         consumer_heartbeat_interval_ms: view.int("group.consumer.heartbeat.interval.ms"),
+        consumer_shortest_heartbeat_interval_ms: view
+            .int("kohort.group.consumer.shortest.heartbeat.interval.ms"),
         consumer_assignment_interval_ms: view.int("group.consumer.assignment.interval.ms"),
         consumer_max_size: view.size("group.consumer.max.size"),
         consumer_assignors: assignors,
@@ -62,6 +64,9 @@ fn overrides(values: &Values) -> GroupOverrides {
     GroupOverrides {
         consumer_session_timeout_ms: own("consumer.session.timeout.ms"),
         consumer_heartbeat_interval_ms: own("consumer.heartbeat.interval.ms"),
+        consumer_shortest_heartbeat_interval_ms: own(
+            "kohort.consumer.shortest.heartbeat.interval.ms",
+        ),
         consumer_assignment_interval_ms: own("consumer.assignment.interval.ms"),
     }
 }

@@ -16,10 +16,18 @@ pub(crate) const GROUP: Table = Table(&[
         "consumer.heartbeat.interval.ms",
         Int,
         "5000",
-        "How often a member of the consumer group sends a heartbeat.",
+        "How often a member of the consumer group sends a heartbeat: the longest interval, which is shortened as far as the load allows.",
     )
     .rule(AtLeast(1))
     .fallbacks(&[("group.consumer.heartbeat.interval.ms", 1)]),
+    Definition::new(
+        "kohort.consumer.shortest.heartbeat.interval.ms",
+        Int,
+        "250",
+        "The shortest interval between heartbeats of a member of the consumer group. With consumer.heartbeat.interval.ms or more, the interval does not change.",
+    )
+    .rule(AtLeast(10))
+    .fallbacks(&[("kohort.group.consumer.shortest.heartbeat.interval.ms", 1)]),
     Definition::new(
         "consumer.assignment.interval.ms",
         Int,

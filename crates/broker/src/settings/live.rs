@@ -73,6 +73,7 @@ impl Fixed {
 pub(crate) struct Live {
     pub(crate) connections_max: usize,
     pub(crate) connections_per_ip_max: usize,
+    pub(crate) heartbeats_per_second: u32,
 }
 
 impl Live {
@@ -84,6 +85,7 @@ impl Live {
         Live {
             connections_max: view.size("max.connections"),
             connections_per_ip_max: view.size("max.connections.per.ip"),
+            heartbeats_per_second: view.int("kohort.group.consumer.heartbeats.per.second") as u32,
         }
     }
 }

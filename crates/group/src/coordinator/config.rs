@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::pace::Bounds;
 use crate::assignor::Assignor;
 
-/// The settings of the coordinator. The defaults are Kafka's.
+/// The settings of the coordinator. The defaults are Kafka's, where Kafka has the setting.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// `group.min.session.timeout.ms`: classic groups.
@@ -17,8 +18,11 @@ pub struct Config {
     pub group_max_size: usize,
     /// `group.consumer.session.timeout.ms`.
     pub consumer_session_timeout_ms: i32,
-    /// `group.consumer.heartbeat.interval.ms`.
+    /// `group.consumer.heartbeat.interval.ms`: the longest that members are told.
     pub consumer_heartbeat_interval_ms: i32,
+    /// The shortest that members are told (kohort's own): as much as the longest, or more, for an
+    /// interval that never changes.
+    pub consumer_shortest_heartbeat_interval_ms: i32,
     /// `group.consumer.assignment.interval.ms`: the least time between two target assignments.
     pub consumer_assignment_interval_ms: i32,
     /// `group.consumer.max.size`: members of a consumer group.
@@ -49,6 +53,8 @@ pub struct GroupOverrides {
     pub consumer_session_timeout_ms: Option<i32>,
     /// `consumer.heartbeat.interval.ms`.
     pub consumer_heartbeat_interval_ms: Option<i32>,
+    /// The shortest heartbeat interval (kohort's own).
+    pub consumer_shortest_heartbeat_interval_ms: Option<i32>,
     /// `consumer.assignment.interval.ms`.
     pub consumer_assignment_interval_ms: Option<i32>,
 }
@@ -94,6 +100,7 @@ impl Default for Config {
             group_max_size: i32::MAX as usize,
             consumer_session_timeout_ms: 45_000,
             consumer_heartbeat_interval_ms: 5_000,
+            consumer_shortest_heartbeat_interval_ms: 250,
             consumer_assignment_interval_ms: 1_000,
             consumer_max_size: i32::MAX as usize,
             consumer_assignors: vec![Assignor::Uniform, Assignor::Range],
@@ -119,10 +126,15 @@ impl Config {
         own.unwrap_or(self.consumer_session_timeout_ms)
     }
 
-    /// The heartbeat interval of the members of a consumer group.
-    pub fn consumer_heartbeat_interval_ms(&self, group_id: &str) -> i32 {
-        let own = self.overrides(group_id).consumer_heartbeat_interval_ms;
-        own.unwrap_or(self.consumer_heartbeat_interval_ms)
+    /// The heartbeat intervals that the members of a consumer group may be told.
+    pub fn consumer_heartbeat_bounds(&self, group_id: &str) -> Bounds {
+        let own = self.overrides(group_id);
+        let shortest_ms = own.consumer_shortest_heartbeat_interval_ms;
+        let longest_ms = own.consumer_heartbeat_interval_ms;
+        Bounds::new(
+            shortest_ms.unwrap_or(self.consumer_shortest_heartbeat_interval_ms),
+            longest_ms.unwrap_or(self.consumer_heartbeat_interval_ms),
+        )
     }
 
     /// The least time between two target assignments of a consumer group.

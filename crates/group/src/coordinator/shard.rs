@@ -7,8 +7,8 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use rustc_hash::FxHashMap;
 
 use super::{
-    Caller, Config, Event, Id, Millis, Outbox, Record, RecordError, Reply, Request, Token, Topics,
-    WorkDone,
+    Caller, Config, Event, Id, Load, Millis, Outbox, Pace, Record, RecordError, Reply, Request,
+    Token, Topics, WorkDone,
     alarm::{Alarm, Alarms},
     group::Group,
     history::What,
@@ -25,6 +25,7 @@ pub struct Shard {
     pub(crate) topics: Arc<Topics>,
     pub(crate) groups: FxHashMap<Id, Group>,
     pub(crate) alarms: Alarms,
+    pub(crate) pace: Pace,
     random: StdRng,
     member_sequence: u64,
 }
@@ -61,6 +62,7 @@ impl Shard {
             topics,
             groups: FxHashMap::default(),
             alarms: Alarms::default(),
+            pace: Pace::FREE,
             random: StdRng::from_seed(seed),
             member_sequence: 0,
         }
@@ -181,6 +183,20 @@ impl Shard {
     /// Takes new settings. Members learn of them with their next heartbeat.
     pub fn config_changed(&mut self, config: Arc<Config>) {
         self.config = config;
+    }
+
+    /// How many members send heartbeats of the consumer protocol.
+    pub fn load_of_heartbeats(&self) -> Load {
+        let mut load = Load::default();
+        for group in self.groups.values().filter_map(Group::consumer) {
+            load.add_group(group.heartbeating());
+        }
+        load
+    }
+
+    /// Takes the pace at which groups may send heartbeats. Members learn of it with their next one.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
     }
 
     /// Takes the result of [`Work`](super::Work).

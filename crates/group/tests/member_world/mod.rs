@@ -73,6 +73,7 @@ impl World {
         let topics = BTreeMap::from([("a", (Uuid(1), 4)), ("b", (Uuid(2), 3))]);
         let config = Config {
             group_initial_rebalance_delay_ms: 0,
+            consumer_shortest_heartbeat_interval_ms: 5_000,
             ..Config::default()
         };
         World {

@@ -13,7 +13,9 @@ use super::{
 use crate::{
     TopicPartitions,
     assignor::Assignor,
-    coordinator::{Config, Id, Millis, Topic, Topics, alarm::Deadline, history::Progress},
+    coordinator::{
+        Config, Id, Millis, Topic, Topics, alarm::Deadline, history::Progress, pace::GroupPace,
+    },
 };
 
 /// A consumer group.
@@ -43,6 +45,11 @@ pub(crate) struct ConsumerGroup {
     /// When to look at the group again.
     pub(crate) look: Deadline,
     pub(crate) progress: Progress,
+    /// When the group got its epoch; 0 if it had it already when it was loaded.
+    pub(crate) epoch_since: Millis,
+    pub(crate) pace: GroupPace,
+    /// How many members wait for partitions that others have to give up.
+    unreleased: usize,
     strings: FxHashSet<Id>,
     name_lists: FxHashSet<Names>,
 }
@@ -96,6 +103,9 @@ impl Default for ConsumerGroup {
             is_assigning: false,
             look: Deadline::default(),
             progress: Progress::default(),
+            epoch_since: 0,
+            pace: GroupPace::default(),
+            unreleased: 0,
             strings: FxHashSet::default(),
             name_lists: FxHashSet::default(),
         }
@@ -126,6 +136,22 @@ impl ConsumerGroup {
 
     pub(crate) fn len(&self) -> usize {
         self.members.len()
+    }
+
+    /// How many members send heartbeats of the consumer protocol.
+    pub(crate) fn heartbeating(&self) -> usize {
+        self.len() - self.subscriptions.classic_members()
+    }
+
+    /// Whether the member waits for the next target, or for partitions of its target.
+    pub(crate) fn is_waiting(&self, member: &Member) -> bool {
+        member.current.state == MemberState::UnreleasedPartitions
+            || !self.targets.contains_key(&member.id)
+    }
+
+    /// About how many do.
+    pub(crate) fn waiting(&self) -> usize {
+        self.unreleased + self.members.len().saturating_sub(self.targets.len())
     }
 
     pub(crate) fn member(&self, id: &str) -> Option<&Member> {
@@ -287,6 +313,7 @@ impl ConsumerGroup {
     pub(crate) fn remove_member(&mut self, member_id: &str) {
         self.progress.lagging.remove(member_id);
         if let Some(member) = self.members.remove(member_id) {
+            self.unreleased -= usize::from(is_unreleased(&member.current));
             self.subscriptions.remove(&member.profile);
             self.release_instance(&member.profile, member_id);
             self.owners
@@ -311,6 +338,8 @@ impl ConsumerGroup {
         let (before, after) = (owned(&member.current), owned(&current));
         self.owners.release(&before.difference(&after), &member_id);
         self.owners.take(&after.difference(&before), &member_id);
+        self.unreleased += usize::from(is_unreleased(&current));
+        self.unreleased -= usize::from(is_unreleased(&member.current));
         member.current = current;
     }
 
@@ -352,6 +381,10 @@ impl ConsumerGroup {
             self.subscriptions.remove_resolved(&old.topics);
         }
     }
+}
+
+fn is_unreleased(current: &Current) -> bool {
+    current.state == MemberState::UnreleasedPartitions
 }
 
 /// What members have in common is kept once.

@@ -185,7 +185,20 @@ impl ConsumerStep<'_, '_> {
         });
         self.restart_session(&member_id);
         self.forget_classic_limits(&member_id);
-        Ok(self.respond(&member_id, request, assigned_before))
+        let interval_ms = self.heartbeat_interval_ms(&member_id);
+        Ok(self.respond(&member_id, request, assigned_before, interval_ms))
+    }
+
+    /// How long the member waits before its next heartbeat.
+    fn heartbeat_interval_ms(&mut self, member_id: &Id) -> i32 {
+        let bounds = self.config.consumer_heartbeat_bounds(self.id);
+        let members = self.group.heartbeating();
+        let steady_ms = self.group.pace.interval_ms(members, self.pace, bounds);
+        let member = self.group.member(member_id);
+        match member.is_some_and(|member| self.group.is_waiting(member)) {
+            true => steady_ms.min(self.pace.waiting_interval_ms(self.group.waiting(), bounds)),
+            false => steady_ms,
+        }
     }
 
     /// The assignment is sent along when it has changed, when the member says that it knows
@@ -195,6 +208,7 @@ impl ConsumerStep<'_, '_> {
         member_id: &Id,
         request: ConsumerGroupHeartbeatRequest,
         assigned_before: Option<crate::TopicPartitions>,
+        heartbeat_interval_ms: i32,
     ) -> ConsumerGroupHeartbeatResponse {
         let Some(member) = self.member(member_id) else {
             return Refusal::unknown_member(member_id, self.id).into();
@@ -212,7 +226,7 @@ impl ConsumerStep<'_, '_> {
         ConsumerGroupHeartbeatResponse {
             member_id: Some(request.member_id),
             member_epoch: current.epoch,
-            heartbeat_interval_ms: self.config.consumer_heartbeat_interval_ms(self.id),
+            heartbeat_interval_ms,
             assignment,
             ..ConsumerGroupHeartbeatResponse::default()
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{ConsumerGroup, member::Member};
 use crate::coordinator::{
-    Config, Id, Record, Shard, Topics, Work,
+    Config, Id, Pace, Record, Shard, Topics, Work,
     alarm::{Alarm, Alarms},
     history::What,
     shard::Step,
@@ -16,6 +16,7 @@ pub(crate) struct ConsumerStep<'a, 'b> {
     pub(crate) group: &'a mut ConsumerGroup,
     pub(crate) alarms: &'a mut Alarms,
     pub(crate) config: &'a Config,
+    pub(crate) pace: Pace,
     pub(crate) topics: &'a Arc<Topics>,
     pub(crate) step: &'a mut Step<'b>,
 }
@@ -33,6 +34,7 @@ impl Shard {
             group: group.members.consumer_mut()?,
             alarms: &mut self.alarms,
             config: &self.config,
+            pace: self.pace,
             topics: &self.topics,
             step,
         })

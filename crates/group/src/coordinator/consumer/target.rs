@@ -14,7 +14,7 @@ use super::{
 use crate::{
     TopicIds, TopicPartitions,
     assignor::{self, Assignor},
-    coordinator::{Id, Shard, Topics, history::What, shard::Step},
+    coordinator::{Id, Millis, Shard, Topics, history::What, shard::Step},
 };
 
 /// Groups with more members have their targets computed outside of the shard, where it may take its
@@ -82,12 +82,9 @@ impl ConsumerStep<'_, '_> {
         if group.assignment_epoch >= group.epoch || group.is_assigning || group.is_empty() {
             return;
         }
-        let interval_ms = i64::from(self.config.consumer_assignment_interval_ms(self.id));
-        let (last, now) = (group.assignment_timestamp, self.step.now);
-        // A target from the future was computed before the clock was set back.
-        if last != 0 && last <= now && now < last.saturating_add(interval_ms) {
-            self.look_at(last + interval_ms);
-            return;
+        let due = self.next_target();
+        if self.step.now < due {
+            return self.look_at(due);
         }
         let task = self.target_task();
         match task.members.len() > INLINE_MEMBERS_MAX {
@@ -97,6 +94,25 @@ impl ConsumerStep<'_, '_> {
             }
             false => self.install_target(task.run()),
         }
+    }
+
+    /// When the next target is due. Kafka waits for the assignment interval to be over, so that
+    /// members that come one after the other cause few targets. It is enough to wait until no more
+    /// of them come for a while: a tenth of the interval, or longer in a huge group, where a target
+    /// is much work; and no longer than the interval.
+    fn next_target(&self) -> Millis {
+        let interval_ms = Millis::from(self.config.consumer_assignment_interval_ms(self.id));
+        let group = &self.group;
+        let last = group.assignment_timestamp;
+        // A target from the future was computed before the clock was set back.
+        if last == 0 || last > self.step.now {
+            return 0;
+        }
+        let calm_ms = (interval_ms / 10)
+            .max(group.len() as Millis / 10)
+            .min(interval_ms);
+        let calm_at = group.epoch_since.max(last).saturating_add(calm_ms);
+        calm_at.min(last.saturating_add(interval_ms))
     }
 
     fn target_task(&self) -> TargetTask {

@@ -166,6 +166,7 @@ impl ConsumerStep<'_, '_> {
             deadline_at: None,
         });
         self.group.progress.begin(self.step.now);
+        self.group.epoch_since = self.step.now;
         self.drop_partition_metadata();
     }
 

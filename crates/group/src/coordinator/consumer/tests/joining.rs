@@ -14,7 +14,7 @@ fn the_first_member_gets_everything_at_once() {
     let mut a = Client::new("a", &["orders"]);
     let response = a.beat(&mut world);
     assert_eq!(response.member_epoch, 2);
-    assert_eq!(response.heartbeat_interval_ms, 5_000);
+    assert_eq!(response.heartbeat_interval_ms, 250);
     assert_eq!(a.of(topic), [0, 1, 2]);
     assert_eq!(world.state("group"), "Stable");
     world.check();

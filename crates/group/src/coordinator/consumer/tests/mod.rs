@@ -12,6 +12,7 @@ mod leaving;
 mod migrating;
 mod mixing;
 mod ownership;
+mod pacing;
 mod regexes;
 mod rejections;
 mod replaying;
