@@ -114,6 +114,19 @@ pub(crate) fn bench(workspace: &Workspace, filter: Option<&str>) -> Result<bool,
     Ok(command.status()?.success())
 }
 
+/// Builds `interop/throughput`, a workspace of its own. Returns the program.
+pub(crate) fn build_throughput(workspace: &Workspace) -> Result<PathBuf, Failure> {
+    let mut command = workspace.cargo();
+    let manifest = workspace.sources().join("throughput/Cargo.toml");
+    command
+        .args(["build", "--release", "--locked", "--target-dir"])
+        .arg(workspace.target())
+        .arg("--manifest-path")
+        .arg(manifest);
+    cargo(workspace, command, "throughput", 30)?;
+    Ok(workspace.built("kohort-throughput"))
+}
+
 fn cargo(
     workspace: &Workspace,
     command: Command,

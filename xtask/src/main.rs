@@ -11,6 +11,7 @@ mod report;
 mod run;
 mod scenario;
 mod suites;
+mod throughput;
 mod wait;
 mod workspace;
 
@@ -45,6 +46,9 @@ enum Task {
         /// Only benches whose name contains this
         filter: Option<String>,
     },
+    /// Producing and consuming with kohort's client and with rdkafka, against Apache Kafka:
+    /// records per second, and per second of processor time
+    Throughput(throughput::Options),
 }
 
 #[derive(Args)]
@@ -88,6 +92,7 @@ fn main() -> ExitCode {
 fn perform(task: Task) -> Result<bool, Failure> {
     let workspace = Workspace::find()?;
     match task {
+        Task::Throughput(options) => throughput::measure(&workspace, &options).map(|()| true),
         Task::Bench { filter } => checks::bench(&workspace, filter.as_deref()),
         Task::Test(selection) => {
             let mut report = Report::default();

@@ -37,6 +37,11 @@ impl Workspace {
         built(&self.target, name)
     }
 
+    /// Where cargo puts what it builds.
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
+    }
+
     /// The sources of the interop programs.
     pub(crate) fn sources(&self) -> PathBuf {
         self.root.join("interop")
