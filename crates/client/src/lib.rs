@@ -37,6 +37,7 @@ mod error;
 pub mod guide;
 mod list_offsets;
 mod measure;
+mod memory;
 pub mod producer;
 mod properties;
 pub mod rpc;

@@ -2,9 +2,12 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{servers, unique, with_topic};
 use kohort::{
     Admin, ErrorCode, OffsetSpec, Producer, ProducerConfig, ProducerRecord, TopicPartition,
+    admin::{ConfigOperation, ConfigResource},
     producer::{Acks, Compression},
 };
 
@@ -141,6 +144,76 @@ async fn records_that_cannot_be_written_are_errors_that_say_why() {
         .unwrap()
         .await
         .unwrap();
+}
+
+/// A topic that takes no batches longer than 2000 bytes.
+async fn with_short_batches(servers: &str) -> (Admin, String) {
+    let (admin, topic) = with_topic(servers, 1).await;
+    let resource = ConfigResource::topic(&*topic);
+    let short = (
+        "max.message.bytes".into(),
+        ConfigOperation::Set("2000".into()),
+    );
+    admin
+        .alter_configs(&resource, &[short], false)
+        .await
+        .unwrap();
+    (admin, topic)
+}
+
+#[tokio::test]
+async fn batches_that_are_too_large_are_split_and_written_in_their_order() {
+    let servers = servers().await;
+    for (acks, compression) in [
+        (Acks::All, Compression::None),
+        (Acks::All, Compression::Zstd),
+        (Acks::Leader, Compression::None),
+    ] {
+        let (_, topic) = with_short_batches(&servers).await;
+        let config = ProducerConfig {
+            acks,
+            compression,
+            idempotence: acks == Acks::All,
+            linger: Duration::from_millis(50),
+            ..ProducerConfig::new(&servers)
+        };
+        let producer = Producer::connect(config).await.unwrap();
+        let mut deliveries = Vec::new();
+        // Batches follow each other closely: several are under way when the first is refused.
+        for number in 0..1000_u32 {
+            let value: Vec<u8> = (0..120).map(|at| (number * at * at % 251) as u8).collect();
+            let record = ProducerRecord::new(&topic).value(&value);
+            deliveries.push(producer.send(record).await.unwrap());
+        }
+        for (delivery, offset) in deliveries.into_iter().zip(0..) {
+            assert_eq!(delivery.await.unwrap().offset, Some(offset));
+        }
+        producer.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_is_too_large_fails_alone_and_says_so() {
+    let servers = servers().await;
+    let (admin, topic) = with_short_batches(&servers).await;
+    let config = ProducerConfig {
+        linger: Duration::from_millis(50),
+        ..ProducerConfig::new(&servers)
+    };
+    let producer = Producer::connect(config).await.unwrap();
+    let mut deliveries = Vec::new();
+    for length in [100, 5000, 100] {
+        let value = vec![b'x'; length];
+        let record = ProducerRecord::new(&topic).value(&value);
+        deliveries.push(producer.send(record).await.unwrap());
+    }
+    let [first, large, last] = <[_; 3]>::try_from(deliveries).unwrap();
+    first.await.unwrap();
+    let error = large.await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::MESSAGE_TOO_LARGE));
+    assert!(error.to_string().contains("max.message.bytes"), "{error}");
+    last.await.unwrap();
+    assert_eq!(end(&admin, &topic, 0).await, 2);
 }
 
 #[tokio::test]

@@ -478,6 +478,22 @@ fn the_end_of_a_transaction_reads_back() {
 }
 
 #[test]
+fn a_batch_finished_in_given_memory_is_the_same_and_leaves_the_builder_empty() {
+    for compression in Compression::ALL {
+        let mut builder = BatchBuilder::new(compression, None);
+        let mut memory = b"left over".to_vec();
+        for round in 0..3 {
+            let value = [round; 500];
+            builder.append(7, Some(b"key"), Some(&value), []).unwrap();
+            let built = builder.build().to_vec();
+            memory = builder.finish_in(memory);
+            assert_eq!(memory, built, "{compression}");
+            assert!(builder.is_empty());
+        }
+    }
+}
+
+#[test]
 fn sequence_numbers_go_on_at_zero() {
     assert_eq!(increment_sequence(i32::MAX, 1), 0);
     assert_eq!(increment_sequence(i32::MAX - 1, 3), 1);

@@ -1,19 +1,23 @@
 //! What a Fetch brought for one partition, taken apart as the application wants it.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use kohort_wire::{
     messages::AbortedTransaction,
-    records::{Batch, BatchHeader, ControlRecord, RecordIter, RecordsError},
+    records::{Batch, BatchHeader, Compression, ControlRecord, RecordIter, RecordsError},
 };
 use rustc_hash::FxHashSet;
 
+use crate::memory::Memory;
+
 /// How batches are to be read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Reading {
     pub(super) check_crcs: bool,
     pub(super) decompressed_bytes_max: usize,
+    /// Where batches are decompressed.
+    pub(super) memory: Arc<Memory>,
 }
 
 /// The records of one partition from one answer.
@@ -85,7 +89,7 @@ impl Fetched {
     pub(super) fn next(
         &mut self,
         most: usize,
-        reading: Reading,
+        reading: &Reading,
     ) -> Result<Option<Chunk>, RecordsError> {
         loop {
             if let Some((header, bytes)) = self.open.take()
@@ -146,7 +150,7 @@ impl Fetched {
     }
 
     /// Opens the next batch that holds records for the application. Returns whether there is one.
-    fn open_next(&mut self, reading: Reading) -> Result<bool, RecordsError> {
+    fn open_next(&mut self, reading: &Reading) -> Result<bool, RecordsError> {
         loop {
             if self.batches.is_empty() {
                 return Ok(false);
@@ -175,8 +179,15 @@ impl Fetched {
                 self.leader_epoch = header.partition_leader_epoch;
                 continue;
             }
-            let records = batch.records(reading.decompressed_bytes_max)?;
-            let bytes = records.bytes().clone();
+            let bytes = match header.compression()? {
+                Compression::None => batch.records_bytes(),
+                compression => {
+                    let mut memory = reading.memory.take();
+                    let limit = reading.decompressed_bytes_max;
+                    compression.decompress(&batch.records_bytes(), &mut memory, limit)?;
+                    reading.memory.lend(memory)
+                }
+            };
             self.open = Some((header, bytes));
             return Ok(true);
         }
@@ -194,7 +205,7 @@ impl Fetched {
             && self.aborting.contains(&header.producer_id)
     }
 
-    fn end_transaction(&mut self, batch: &Batch, reading: Reading) -> Result<(), RecordsError> {
+    fn end_transaction(&mut self, batch: &Batch, reading: &Reading) -> Result<(), RecordsError> {
         if self.aborting.is_empty() {
             return Ok(());
         }
@@ -211,14 +222,17 @@ impl Fetched {
 
 #[cfg(test)]
 mod tests {
-    use kohort_wire::records::{BatchBuilder, Compression};
+    use kohort_wire::records::BatchBuilder;
 
     use super::*;
 
-    const READING: Reading = Reading {
-        check_crcs: true,
-        decompressed_bytes_max: 1 << 20,
-    };
+    fn reading() -> Reading {
+        Reading {
+            check_crcs: true,
+            decompressed_bytes_max: 1 << 20,
+            memory: Memory::new(1, 1000),
+        }
+    }
 
     fn batch(base_offset: i64, count: i64) -> Vec<u8> {
         let mut builder = BatchBuilder::new(Compression::Lz4, None);
@@ -237,7 +251,7 @@ mod tests {
     }
 
     fn all(mut fetched: Fetched, most: usize) -> Vec<Vec<i64>> {
-        let next = std::iter::from_fn(|| fetched.next(most, READING).unwrap());
+        let next = std::iter::from_fn(|| fetched.next(most, &reading()).unwrap());
         next.map(|chunk| {
             let offsets = offsets(&chunk);
             assert_eq!(offsets.len(), chunk.count);
@@ -270,6 +284,6 @@ mod tests {
         let mut bytes = batch(0, 2);
         *bytes.last_mut().unwrap() ^= 1;
         let mut fetched = Fetched::new(bytes.into(), None, 0);
-        assert!(fetched.next(9, READING).is_err());
+        assert!(fetched.next(9, &reading()).is_err());
     }
 }

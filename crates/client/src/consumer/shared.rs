@@ -21,14 +21,19 @@ use super::{
 };
 use crate::{
     CommittedOffset, Error, IsolationLevel, Result, TopicPartition, committed::Committer,
-    rpc::Cluster,
+    memory::Memory, rpc::Cluster,
 };
+
+/// Of how many decompressed batches, and of which, the memory is kept for reuse.
+const BATCHES_KEPT_MAX: usize = 16;
+const BATCH_BYTES_KEPT_MAX: usize = 512 << 10;
 
 /// What the application's handle and the tasks of a consumer have in common.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) config: ConsumerConfig,
     pub(super) cluster: Cluster,
+    reading: Reading,
     state: Mutex<State>,
     /// There may be something for the application.
     pub(super) ready: Notify,
@@ -69,6 +74,11 @@ pub(super) struct State {
 impl Shared {
     pub(super) fn new(config: ConsumerConfig, cluster: Cluster) -> Shared {
         Shared {
+            reading: Reading {
+                check_crcs: config.check_crcs,
+                decompressed_bytes_max: config.decompressed_bytes_max,
+                memory: Memory::new(BATCHES_KEPT_MAX, BATCH_BYTES_KEPT_MAX),
+            },
             config,
             cluster,
             state: Mutex::new(State {
@@ -96,13 +106,6 @@ impl Shared {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
-    }
-
-    fn reading(&self) -> Reading {
-        Reading {
-            check_crcs: self.config.check_crcs,
-            decompressed_bytes_max: self.config.decompressed_bytes_max,
-        }
     }
 
     pub(super) fn committed_only(&self) -> bool {
@@ -143,7 +146,7 @@ impl Shared {
                 if records.count >= most {
                     break false;
                 }
-                match fetched.next(most - records.count, self.reading()) {
+                match fetched.next(most - records.count, &self.reading) {
                     Ok(Some(chunk)) => {
                         records.count += chunk.count;
                         records.chunks.push((name.clone(), chunk));

@@ -1,6 +1,6 @@
 //! Where records wait, batch by batch, until they are sent.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use kohort_wire::records::{BatchBuilder, BuildError, Header};
 use parking_lot::Mutex;
@@ -13,16 +13,20 @@ use super::{
     delivery::{Outcome, Written},
     queue::{Open, Queue},
 };
-use crate::{ByteString, Error, Result, TopicPartition, rpc::TopicMetadata};
+use crate::{ByteString, Error, Result, TopicPartition, memory::Memory, rpc::TopicMetadata};
 
 /// How many builders are kept for reuse.
 const BUILDERS_KEPT: usize = 64;
+
+/// Of how many batches the memory is kept for reuse.
+const BATCHES_KEPT_MAX: usize = 256;
 
 /// Where records wait.
 #[derive(Debug)]
 pub(super) struct Accumulator {
     pub(super) config: ProducerConfig,
     state: Mutex<State>,
+    pub(super) batches: Arc<Memory>,
     /// There is something to send.
     pub(super) work: Notify,
     /// There is memory again.
@@ -35,8 +39,10 @@ pub(super) struct Accumulator {
 pub(super) struct State {
     pub(super) topics: FxHashMap<ByteString, Topic>,
     memory: usize,
-    /// The batches that are not done with.
-    unfinished: BTreeSet<u64>,
+    /// The partitions that may have something to send.
+    pub(super) listed: Vec<TopicPartition>,
+    /// The batches that are not done with, and in how many parts they are.
+    unfinished: BTreeMap<u64, u32>,
     next_number: u64,
     // Boxed, for they are large, and move from here to batches and back.
     #[allow(clippy::vec_box)]
@@ -67,7 +73,10 @@ pub(super) enum Appended {
 
 impl Accumulator {
     pub(super) fn new(config: ProducerConfig) -> Accumulator {
+        // No more than a fourth of what may be waiting.
+        let kept = config.buffer_bytes_max / 4 / config.batch_bytes.max(1);
         Accumulator {
+            batches: Memory::new(kept.clamp(1, BATCHES_KEPT_MAX), config.batch_bytes),
             config,
             state: Mutex::default(),
             work: Notify::new(),
@@ -146,13 +155,13 @@ impl Accumulator {
                     Error::State(format!("{partition} does not exist: {count} partitions do"))
                 })?,
             None => {
-                let index = *topic.sticky.get_or_insert_with(|| random_index(count));
+                let index = *topic.sticky.get_or_insert_with(|| fastrand::usize(..count));
                 let full = |open: &Open| open.builder.size() + size > self.config.batch_bytes;
                 if topic.partitions[index].open.as_ref().is_some_and(full) {
                     topic.partitions[index].seal();
                     wake = true;
                     // Another one, if there is one.
-                    let other = (index + 1 + random_index((count - 1).max(1))) % count;
+                    let other = (index + 1 + fastrand::usize(..(count - 1).max(1))) % count;
                     topic.sticky = Some(other);
                     other
                 } else {
@@ -174,8 +183,11 @@ impl Accumulator {
                 wake = true;
                 let number = state.next_number;
                 state.next_number += 1;
-                state.unfinished.insert(number);
+                state.unfinished.insert(number, 1);
                 let partition = TopicPartition::new(topic.name.clone(), index as i32);
+                if !std::mem::replace(&mut queue.listed, true) {
+                    state.listed.push(partition.clone());
+                }
                 none.insert(Open {
                     number,
                     outcome: Arc::new(Outcome::new(partition)),
@@ -208,11 +220,25 @@ impl Accumulator {
         crate::measure::produced(batch.count, batch.size(), result.is_ok(), batch.created);
         batch.outcome.complete(result);
         let mut state = self.state.lock();
-        state.unfinished.remove(&batch.number);
+        let number = batch.place.number;
+        match state.unfinished.get_mut(&number) {
+            Some(parts) if *parts > 1 => *parts -= 1,
+            _ => {
+                state.unfinished.remove(&number);
+            }
+        }
         state.memory -= batch.memory;
         drop(state);
         self.memory.notify_waiters();
         self.done.notify_waiters();
+    }
+
+    /// The two halves of a batch; `None` if it cannot be split.
+    pub(super) fn split(&self, batch: &Batch) -> Option<[Batch; 2]> {
+        let halves = batch.split(self.config.compression_level)?;
+        let mut state = self.state.lock();
+        *state.unfinished.entry(batch.place.number).or_insert(1) += 1;
+        Some(halves)
     }
 
     /// Keeps a builder for the next batch.
@@ -236,7 +262,7 @@ impl Accumulator {
             let done = self.done.notified();
             let mut done = std::pin::pin!(done);
             done.as_mut().enable();
-            let first = self.state.lock().unfinished.first().copied();
+            let first = self.state.lock().unfinished.keys().next().copied();
             if first.is_none_or(|first| first >= last) {
                 return;
             }
@@ -280,8 +306,4 @@ impl Accumulator {
         }
         self.memory.notify_waiters();
     }
-}
-
-fn random_index(count: usize) -> usize {
-    (crate::rpc::random_u32() as usize) % count
 }

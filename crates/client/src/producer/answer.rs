@@ -16,6 +16,8 @@ pub(super) struct Answered {
 pub(super) enum Verdict {
     Done(Written),
     Failed(Error),
+    /// It is too large for the broker.
+    Split(Error),
     Again {
         error: Error,
         /// A new epoch is needed first.
@@ -142,6 +144,7 @@ pub(super) fn judge(result: Result<Written>, idempotent: bool, first: bool) -> V
                 moved: false,
             }
         }
+        ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE => Verdict::Split(error),
         // The topic was created again, with another id.
         ErrorCode::UNKNOWN_TOPIC_ID => Verdict::Again {
             error,

@@ -24,21 +24,41 @@ pub(super) struct Written {
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) partition: TopicPartition,
-    result: OnceLock<Result<Written>>,
+    ended: OnceLock<Ended>,
     wakers: Mutex<Vec<Waker>>,
+}
+
+#[derive(Debug)]
+enum Ended {
+    Done(Result<Written>),
+    /// Each part has an outcome of its own; the second begins with the record of this index.
+    Split(Arc<Outcome>, u32, Arc<Outcome>),
 }
 
 impl Outcome {
     pub(super) fn new(partition: TopicPartition) -> Outcome {
         Outcome {
             partition,
-            result: OnceLock::new(),
+            ended: OnceLock::new(),
             wakers: Mutex::default(),
         }
     }
 
     pub(super) fn complete(&self, result: Result<Written>) {
-        let _ = self.result.set(result);
+        self.end(Ended::Done(result));
+    }
+
+    /// The batch was split. Returns the outcomes of its parts, the second of which begins with
+    /// the record of index `second`.
+    pub(super) fn split(&self, second: u32) -> [Arc<Outcome>; 2] {
+        let parts = [(); 2].map(|()| Arc::new(Outcome::new(self.partition.clone())));
+        let [first, other] = parts.clone();
+        self.end(Ended::Split(first, second, other));
+        parts
+    }
+
+    fn end(&self, ended: Ended) {
+        let _ = self.ended.set(ended);
         let wakers = std::mem::take(&mut *self.wakers.lock());
         wakers.into_iter().for_each(Waker::wake);
     }
@@ -72,8 +92,17 @@ impl Delivery {
         &self.outcome.partition
     }
 
-    fn now(&self) -> Option<Result<RecordMetadata>> {
-        let result = self.outcome.result.get()?;
+    fn now(&mut self) -> Option<Result<RecordMetadata>> {
+        let result = loop {
+            let (part, begin) = match self.outcome.ended.get()? {
+                Ended::Done(result) => break result,
+                Ended::Split(_, second, part) if self.index >= *second => (part, *second),
+                Ended::Split(part, ..) => (part, 0),
+            };
+            self.index -= begin;
+            self.slot = None;
+            self.outcome = part.clone();
+        };
         Some(result.as_ref().map_err(Clone::clone).map(|written| {
             let partition = &self.outcome.partition;
             RecordMetadata {
@@ -95,19 +124,24 @@ impl Future for Delivery {
             return Poll::Ready(result);
         }
         let this = &mut *self;
-        let mut wakers = this.outcome.wakers.lock();
-        match this.slot.and_then(|slot| wakers.get_mut(slot)) {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => {
-                this.slot = Some(wakers.len());
-                wakers.push(cx.waker().clone());
+        loop {
+            let outcome = this.outcome.clone();
+            let mut wakers = outcome.wakers.lock();
+            match this.slot.and_then(|slot| wakers.get_mut(slot)) {
+                Some(waker) => waker.clone_from(cx.waker()),
+                None => {
+                    this.slot = Some(wakers.len());
+                    wakers.push(cx.waker().clone());
+                }
             }
-        }
-        drop(wakers);
-        // It may have been completed in between.
-        match self.now() {
-            Some(result) => Poll::Ready(result),
-            None => Poll::Pending,
+            drop(wakers);
+            // It may have been completed in between, or split.
+            if let Some(result) = this.now() {
+                return Poll::Ready(result);
+            }
+            if Arc::ptr_eq(&outcome, &this.outcome) {
+                return Poll::Pending;
+            }
         }
     }
 }

@@ -37,11 +37,13 @@ mod answer;
 mod batch;
 mod config;
 mod delivery;
+mod identity;
 mod partitioner;
 mod queue;
 mod record;
 mod request;
 mod sender;
+mod settle;
 
 use std::sync::Arc;
 

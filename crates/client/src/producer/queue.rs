@@ -6,8 +6,9 @@ use kohort_wire::records::{BatchBuilder, increment_sequence};
 use tokio::time::Instant;
 
 use super::{
-    batch::{Batch, Identity},
+    batch::{Batch, Place},
     delivery::Outcome,
+    identity::Identity,
 };
 
 /// A batch that takes records.
@@ -40,14 +41,16 @@ pub(super) struct Queue {
     pub(super) sealed: VecDeque<Batch>,
     /// Sent, failed, and to be sent again before all others.
     pub(super) again: VecDeque<Batch>,
-    /// The numbers of the batches that are under way, in order.
-    pub(super) in_flight: VecDeque<u64>,
+    /// The batches that are under way, in order.
+    pub(super) in_flight: VecDeque<Place>,
     /// Until when nothing is sent.
     pub(super) not_before: Option<Instant>,
     /// How often sending has failed in a row.
     pub(super) failures: u32,
     /// What is to be sent next needs another identity.
     pub(super) renew: bool,
+    /// It is among those that the sender looks at.
+    pub(super) listed: bool,
     sequence: i32,
     named: Option<Identity>,
 }
@@ -94,7 +97,7 @@ impl Queue {
         identity: Option<Identity>,
     ) -> Option<(Batch, Option<(Identity, i32)>)> {
         let batch = self.again.pop_front().or_else(|| self.sealed.pop_front())?;
-        self.in_flight.push_back(batch.number);
+        self.in_flight.push_back(batch.place);
         let sequence = identity.map(|identity| {
             if self.named != Some(identity) {
                 self.named = Some(identity);
@@ -113,18 +116,19 @@ impl Queue {
         Some((batch, sequence))
     }
 
-    /// A batch is not under way any more. Returns whether it was the first of those that were.
-    pub(super) fn returned(&mut self, number: u64) -> bool {
-        let index = self.in_flight.iter().position(|other| *other == number);
+    /// A batch is not under way any more. Returns whether it was the oldest that is not written.
+    pub(super) fn returned(&mut self, place: Place) -> bool {
+        let index = self.in_flight.iter().position(|other| *other == place);
         if let Some(index) = index {
             self.in_flight.remove(index);
         }
-        index == Some(0)
+        let older = |batch: &Batch| batch.place < place;
+        index == Some(0) && !self.again.front().is_some_and(older)
     }
 
     /// To be sent again, in its place.
     pub(super) fn put_back(&mut self, batch: Batch) {
-        let later = |other: &Batch| other.number > batch.number;
+        let later = |other: &Batch| other.place > batch.place;
         let at = self
             .again
             .iter()

@@ -3,38 +3,39 @@
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use kohort_wire::{ApiKey, ErrorCode, codec::Versions, messages::*};
+use kohort_wire::{codec::Versions, messages::*};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
     Acks,
-    accumulator::Accumulator,
-    answer::{Answered, Verdict, judge, outcomes},
-    batch::{Batch, Identity},
+    accumulator::{Accumulator, State},
+    batch::Batch,
+    identity::{Identity, identity},
     request::{produce_request, versions},
 };
 use crate::{
-    ByteString, Error, Result, Subject, TopicPartition,
-    error::check,
-    rpc::{BrokerMetadata, Cluster, Connection, Destination, Lane, Topics},
+    ByteString, Error, Result, TopicPartition,
+    rpc::{Cluster, Connection, Destination, Lane, Topics},
 };
 
 /// How long to wait at most before looking again whether something has expired.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Sender {
-    cluster: Cluster,
-    accumulator: Arc<Accumulator>,
+    pub(super) cluster: Cluster,
+    pub(super) accumulator: Arc<Accumulator>,
     /// Requests under way, by broker.
     in_flight: FxHashMap<i32, usize>,
     identity: Option<Identity>,
     /// Sequence numbers have a gap: a new epoch is needed before anything new is sent.
-    renew: bool,
+    pub(super) renew: bool,
     /// Nothing is sent to these for now: being connected to, or not reachable.
     brokers: FxHashMap<i32, BrokerState>,
     asking_identity: bool,
     refreshing: bool,
+    /// Whose turn it is when not all partitions find room in a request.
+    turn: usize,
     events: FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>,
 }
 
@@ -62,6 +63,7 @@ impl Sender {
             brokers: FxHashMap::default(),
             asking_identity: false,
             refreshing: false,
+            turn: 0,
             events: FuturesUnordered::new(),
         }
     }
@@ -98,7 +100,10 @@ impl Sender {
                 }
             }
             let mut sent = false;
-            for (broker, partitions) in ready {
+            for (broker, mut partitions) in ready {
+                self.turn = self.turn.wrapping_add(1);
+                let first = self.turn % partitions.len();
+                partitions.rotate_left(first);
                 sent |= self.send_to(broker, partitions);
             }
             if !sent {
@@ -119,14 +124,6 @@ impl Sender {
                 self.gap(&batch.outcome.partition);
             }
             self.accumulator.finish(&batch, Err(error));
-        }
-    }
-
-    /// The sequence numbers of a partition have a gap.
-    fn gap(&mut self, partition: &TopicPartition) {
-        if self.accumulator.config.idempotence {
-            self.renew = true;
-            self.queue(partition, |queue| queue.renew = true);
         }
     }
 
@@ -152,42 +149,50 @@ impl Sender {
             true => config.in_flight_max,
             false => 1,
         };
-        let mut state = self.accumulator.lock();
-        let flush_to = state.flush_to;
-        for topic in state.topics.values_mut() {
-            for (index, queue) in topic.partitions.iter_mut().enumerate() {
-                if queue.is_idle() {
-                    continue;
-                }
-                if let Some(open) = &queue.open {
-                    let due = open.created + config.linger;
-                    if due <= now || open.number < flush_to {
-                        queue.seal();
-                    } else {
-                        next = next.min(due);
-                    }
-                }
-                if let Some(created) = now.checked_sub(config.delivery_timeout) {
-                    expired.extend(queue.expired(created));
-                }
-                // While a gap is being closed only what was sent before is sent again.
-                let held = self.renew && (queue.again.is_empty() || queue.renew);
-                if held || !queue.may_send(now, most) {
-                    if let Some(not_before) = queue.not_before {
-                        next = next.min(not_before.max(now));
-                    }
-                    continue;
-                }
-                let partition = TopicPartition::new(topic.name.clone(), index as i32);
-                match metadata.leader(&partition) {
-                    Some(leader) => ready.entry(leader).or_default().push(partition),
-                    None => {
-                        unknown.insert(topic.name.clone());
-                    }
+        let mut guard = self.accumulator.lock();
+        let State {
+            topics,
+            listed,
+            flush_to,
+            ..
+        } = &mut *guard;
+        listed.retain(|partition| {
+            let topic = topics.get_mut(&partition.topic);
+            let queues = topic.map(|topic| &mut topic.partitions);
+            let queue = queues.and_then(|queues| queues.get_mut(partition.partition as usize));
+            let Some(queue) = queue else { return false };
+            if queue.is_idle() {
+                queue.listed = false;
+                return false;
+            }
+            if let Some(open) = &queue.open {
+                let due = open.created + config.linger;
+                if due <= now || open.number < *flush_to {
+                    queue.seal();
+                } else {
+                    next = next.min(due);
                 }
             }
-        }
-        drop(state);
+            if let Some(created) = now.checked_sub(config.delivery_timeout) {
+                expired.extend(queue.expired(created));
+            }
+            // While a gap is being closed only what was sent before is sent again.
+            let held = self.renew && (queue.again.is_empty() || queue.renew);
+            if held || !queue.may_send(now, most) {
+                if let Some(not_before) = queue.not_before {
+                    next = next.min(not_before.max(now));
+                }
+                return true;
+            }
+            match metadata.leader(partition) {
+                Some(leader) => ready.entry(leader).or_default().push(partition.clone()),
+                None => {
+                    unknown.insert(partition.topic.clone());
+                }
+            }
+            true
+        });
+        drop(guard);
         ready.retain(|broker, _| match self.brokers.get(broker) {
             Some(BrokerState::Connecting) => false,
             Some(BrokerState::Unreachable { until }) if *until > now => {
@@ -236,7 +241,7 @@ impl Sender {
             .into_iter()
             .map(|(mut batch, named)| {
                 // Compressing happens here, outside of the lock.
-                let (bytes, builder) = batch.bytes(named);
+                let (bytes, builder) = batch.bytes(named, &self.accumulator.batches);
                 if let Some(builder) = builder {
                     self.accumulator.reuse(builder);
                 }
@@ -312,7 +317,7 @@ impl Sender {
         }));
     }
 
-    fn refresh(&mut self, topics: Vec<ByteString>) {
+    pub(super) fn refresh(&mut self, topics: Vec<ByteString>) {
         if std::mem::replace(&mut self.refreshing, true) {
             return;
         }
@@ -393,115 +398,4 @@ impl Sender {
             }
         }
     }
-
-    fn on_produced(&mut self, batches: Vec<Batch>, response: Result<ProduceResponse>) {
-        if let Ok(response) = &response {
-            for node in &response.node_endpoints {
-                self.cluster.note_broker(BrokerMetadata {
-                    id: node.node_id,
-                    host: ByteString::from(&*node.host),
-                    port: node.port,
-                    rack: node.rack.as_deref().map(ByteString::from),
-                });
-            }
-        }
-        let acks = self.accumulator.config.acks;
-        let metadata = self.cluster.metadata();
-        let mut outdated = Vec::new();
-        for (batch, answered) in outcomes(batches, response, acks, &metadata) {
-            self.settle(batch, answered, &mut outdated);
-        }
-        if !outdated.is_empty() {
-            self.refresh(outdated);
-        }
-    }
-
-    fn settle(&mut self, batch: Batch, answered: Answered, outdated: &mut Vec<ByteString>) {
-        let partition = batch.outcome.partition.clone();
-        let first = self.queue(&partition, |queue| queue.returned(batch.number));
-        if let Some((leader, epoch)) = answered.leader {
-            self.cluster.note_leader(&partition, leader, epoch);
-        }
-        let idempotent = self.accumulator.config.idempotence;
-        match judge(answered.result, idempotent, first) {
-            Verdict::Done(written) => {
-                self.queue(&partition, |queue| queue.failures = 0);
-                self.accumulator.finish(&batch, Ok(written));
-            }
-            Verdict::Failed(error) => {
-                // What follows in the partition has sequence numbers after those of this batch.
-                self.gap(&partition);
-                self.accumulator.finish(&batch, Err(error));
-            }
-            Verdict::Again {
-                error,
-                renew,
-                moved,
-            } => {
-                tracing::debug!(%partition, %error, "records are sent again");
-                if renew {
-                    self.gap(&partition);
-                }
-                if moved {
-                    outdated.push(partition.topic.clone());
-                }
-                let backoff = self.accumulator.config.client.retry_backoff;
-                self.queue(&partition, |queue| {
-                    queue.failures += 1;
-                    queue.not_before = Some(Instant::now() + backoff.after(queue.failures));
-                    queue.put_back(batch);
-                });
-            }
-        }
-    }
-
-    fn queue<T>(
-        &self,
-        partition: &TopicPartition,
-        change: impl FnOnce(&mut super::queue::Queue) -> T,
-    ) -> T {
-        let mut state = self.accumulator.lock();
-        let topic = state.topics.get_mut(&partition.topic);
-        let queues = topic.map(|topic| &mut topic.partitions);
-        let queue = queues.and_then(|queues| queues.get_mut(partition.partition as usize));
-        change(queue.expect("partitions are never forgotten"))
-    }
-}
-
-/// A producer id, or the next epoch of the one there is (KIP-360).
-async fn identity(cluster: &Cluster, old: Option<Identity>) -> Result<Identity> {
-    const API: ApiKey = ApiKey::InitProducerId;
-    let request = |version: i16| {
-        let old = old.filter(|_| version >= 3);
-        InitProducerIdRequest {
-            transactional_id: None,
-            transaction_timeout_ms: i32::MAX,
-            producer_id: old.map_or(-1, |old| old.id),
-            producer_epoch: old.map_or(-1, |old| old.epoch),
-            ..Default::default()
-        }
-    };
-    let checked = |response: &InitProducerIdResponse| {
-        check(API, response.error_code, None, || Subject::Cluster)
-    };
-    let response = match cluster.ask(&Destination::Any, request, checked).await {
-        Err(error)
-            if old.is_some()
-                && !error.is_retriable()
-                && error.code() != Some(ErrorCode::CLUSTER_AUTHORIZATION_FAILED) =>
-        {
-            // Then a new one.
-            let request = |_| InitProducerIdRequest {
-                transactional_id: None,
-                transaction_timeout_ms: i32::MAX,
-                ..Default::default()
-            };
-            cluster.ask(&Destination::Any, request, checked).await?
-        }
-        response => response?,
-    };
-    Ok(Identity {
-        id: response.producer_id,
-        epoch: response.producer_epoch,
-    })
 }

@@ -247,6 +247,18 @@ impl BatchBuilder {
     /// The batch, in the builder's own memory, for one who copies it elsewhere. Then come
     /// [`BatchBuilder::clear`] and the next batch.
     pub fn build(&mut self) -> &[u8] {
+        let mut packed = std::mem::take(&mut self.packed);
+        let is_packed = self.build_into(&mut packed);
+        self.packed = packed;
+        match is_packed {
+            true => &self.packed,
+            false => &self.plain,
+        }
+    }
+
+    /// Makes the batch in `packed` if it is compressed, and where the records are if not. Returns
+    /// which.
+    fn build_into(&mut self, packed: &mut Vec<u8>) -> bool {
         // No records, nothing to compress; Kafka's cleaner keeps such batches and writes them so.
         let compression = match self.is_empty() {
             true => Compression::None,
@@ -255,11 +267,11 @@ impl BatchBuilder {
         let out = match compression {
             Compression::None => &mut self.plain,
             _ => {
-                self.packed.clear();
-                self.packed.resize(HEADER_LENGTH, 0);
+                packed.clear();
+                packed.resize(HEADER_LENGTH, 0);
                 self.compressor
-                    .compress(&self.plain[HEADER_LENGTH..], &mut self.packed);
-                &mut self.packed
+                    .compress(&self.plain[HEADER_LENGTH..], packed);
+                packed
             }
         };
         self.header.length = (out.len() - LOG_OVERHEAD) as i32;
@@ -272,7 +284,7 @@ impl BatchBuilder {
         );
         out[..HEADER_LENGTH].copy_from_slice(&self.header.to_bytes());
         BatchMut::new(out).set_crc();
-        out
+        compression != Compression::None
     }
 
     /// The batch in memory of its own; the builder is empty then.
@@ -280,6 +292,16 @@ impl BatchBuilder {
         let bytes = Bytes::copy_from_slice(self.build());
         self.clear();
         bytes
+    }
+
+    /// The batch, in `memory` or in memory that the builder gives for it: nothing is copied. The
+    /// builder is empty then.
+    pub fn finish_in(&mut self, mut memory: Vec<u8>) -> Vec<u8> {
+        if !self.build_into(&mut memory) {
+            std::mem::swap(&mut self.plain, &mut memory);
+        }
+        self.clear();
+        memory
     }
 }
 

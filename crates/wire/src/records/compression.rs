@@ -199,11 +199,10 @@ fn decompress_zstd(input: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<(), 
     })
 }
 
-/// Compresses, keeping its buffers and contexts from one batch to the next.
+/// Compresses, keeping buffers and contexts from one batch to the next.
 pub struct Compressor {
     compression: Compression,
     level: Level,
-    zstd: Option<zstd::bulk::Compressor<'static>>,
     snappy: Option<snap::raw::Encoder>,
 }
 
@@ -225,7 +224,6 @@ impl Compressor {
         Compressor {
             compression,
             level,
-            zstd: None,
             snappy: None,
         }
     }
@@ -261,21 +259,25 @@ impl Compressor {
                 encoder.write_all(input).expect(INFALLIBLE);
                 encoder.finish().expect(INFALLIBLE);
             }
-            Compression::Zstd => {
-                let level = self.level;
-                let encoder = self.zstd.get_or_insert_with(|| {
-                    zstd::bulk::Compressor::new(level).expect("the level is in the range")
-                });
-                let start = out.len();
-                out.reserve(zstd::zstd_safe::compress_bound(input.len()));
-                let mut cursor = Cursor::new(out);
-                cursor.set_position(start as u64);
-                encoder
-                    .compress_to_buffer(input, &mut cursor)
-                    .expect("there is room for the worst case");
-            }
+            Compression::Zstd => compress_zstd(input, out, self.level),
         }
     }
+}
+
+fn compress_zstd(input: &[u8], out: &mut Vec<u8>, level: Level) {
+    use zstd::zstd_safe;
+
+    thread_local! {
+        // A context is more than 1 MB, and warm in the caches if it is always the same.
+        static CONTEXT: RefCell<zstd_safe::CCtx<'static>> = RefCell::new(zstd_safe::CCtx::create());
+    }
+    let start = out.len();
+    out.reserve(zstd_safe::compress_bound(input.len()));
+    let mut cursor = Cursor::new(out);
+    cursor.set_position(start as u64);
+    CONTEXT
+        .with_borrow_mut(|context| context.compress(&mut cursor, input, level))
+        .expect("there is room for the worst case");
 }
 
 #[cfg(test)]
