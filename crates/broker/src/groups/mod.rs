@@ -1,6 +1,7 @@
 //! The coordinator's shards: each a task that owns one partition of `__consumer_offsets`.
 
 mod append;
+mod connections;
 mod load;
 mod pacing;
 mod shard;
@@ -14,13 +15,16 @@ use std::{
     time::Duration,
 };
 
-use kohort_group::coordinator::{Caller, Reply, Request, WorkDone, partition_of};
+use kohort_group::coordinator::{Caller, Connection, Reply, Request, WorkDone, partition_of};
 use kohort_wire::{ByteString, ErrorCode};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::pacing::Pacing;
+use self::{
+    connections::{Connections, GroupMember},
+    pacing::Pacing,
+};
 use crate::{
     node::Node,
     topics::{OFFSETS_TOPIC, Partition, Topic},
@@ -37,6 +41,7 @@ pub(crate) struct Groups {
     tasks: TaskTracker,
     stopping: CancellationToken,
     pacing: Pacing,
+    connections: Connections,
 }
 
 /// Where a shard takes its requests.
@@ -55,6 +60,10 @@ enum Input {
         reply: oneshot::Sender<Result<Reply, ErrorCode>>,
     },
     Done(WorkDone),
+    Closed {
+        connection: Connection,
+        members: Vec<GroupMember>,
+    },
 }
 
 /// Whether a reply may take as long as it takes.
@@ -73,6 +82,7 @@ impl Groups {
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
             pacing: Pacing::new(),
+            connections: Connections::default(),
         }
     }
 
@@ -88,6 +98,7 @@ impl Groups {
         request: Request,
         patience: Patience,
     ) -> Result<Reply, ErrorCode> {
+        self.connections.note(caller.connection, &request);
         let topic = offsets_topic(node).await?;
         let index = partition_of(group_id, topic.partitions.len() as i32);
         self.ask_shard(node, &topic, index, caller, request, patience)?
@@ -160,6 +171,32 @@ impl Groups {
             });
         }
         replies
+    }
+
+    /// Tells the shards which members have sent heartbeats over a connection that has closed. When
+    /// the broker stops, all close: that says nothing of the members.
+    pub(crate) fn connection_closed(&self, node: &Node, connection: Connection) {
+        let members = self.connections.closed(connection);
+        if members.is_empty() || node.stopping.is_cancelled() {
+            return;
+        }
+        let Some(topic) = node.snapshot().topic(OFFSETS_TOPIC).cloned() else {
+            return;
+        };
+        let mut by_shard: BTreeMap<i32, Vec<GroupMember>> = BTreeMap::new();
+        for member in members {
+            let index = partition_of(&member.0, topic.partitions.len() as i32);
+            by_shard.entry(index).or_default().push(member);
+        }
+        let shards = self.shards.lock();
+        for (index, members) in by_shard {
+            if let Some(handle) = shards.get(&index) {
+                let _ = handle.inputs.send(Input::Closed {
+                    connection,
+                    members,
+                });
+            }
+        }
     }
 
     /// Lets all shards forget what was committed for topics that are gone.

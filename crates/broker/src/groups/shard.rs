@@ -161,7 +161,7 @@ impl ShardTask {
                     Input::Request { reply, .. } => {
                         let _ = reply.send(Err(refusal.code));
                     }
-                    Input::Done(_) => {}
+                    Input::Done(_) | Input::Closed { .. } => {}
                 },
             }
         }
@@ -237,6 +237,10 @@ impl ShardTask {
                 shard.request(token, &caller, *request, now, out);
             }
             Input::Done(done) => shard.done(done, now, out),
+            Input::Closed {
+                connection,
+                members,
+            } => shard.connection_closed(connection, &members, now, out),
         }
     }
 

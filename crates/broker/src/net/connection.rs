@@ -70,6 +70,7 @@ impl End {
 /// Serves a connection until it ends.
 pub(super) async fn serve(mut stream: TcpStream, peer: Peer, guest: Guest, node: Arc<Node>) {
     let end = run(&mut stream, peer, &guest, &node).await;
+    node.groups.connection_closed(&node, peer.connection);
     if end.is_strange() && node.complaints.admit() {
         warn!("connection from {} closed: {end}", peer.remote);
     } else {

@@ -88,6 +88,7 @@ pub(crate) const BROKER: Table = Table(&[
     Definition::new("kohort.group.consumer.heartbeats.per.second", Int, "1000", "How many heartbeats of consumer groups per second the broker asks for. Beyond it, intervals grow up to group.consumer.heartbeat.interval.ms.").rule(AtLeast(1)),
     Definition::new("group.consumer.min.heartbeat.interval.ms", Int, "5000", "The lower bound of a group's consumer.heartbeat.interval.ms.").rule(AtLeast(1)).at_start(),
     Definition::new("group.consumer.max.heartbeat.interval.ms", Int, "15000", "The upper bound of a group's consumer.heartbeat.interval.ms.").rule(AtLeast(1)).at_start(),
+    Definition::new("kohort.group.consumer.connection.grace.ms", Int, "10000", "How long a member of a consumer group without group.instance.id may be away whose connection has closed, before it is given up; 0 for as long as its session lasts.").rule(AtLeast(0)),
     Definition::new("group.consumer.assignment.interval.ms", Int, "1000", "The least time between two assignments of a consumer group.").rule(AtLeast(0)).at_start(),
     Definition::new("group.consumer.min.assignment.interval.ms", Int, "0", "The lower bound of a group's consumer.assignment.interval.ms.").rule(AtLeast(0)).at_start(),
     Definition::new("group.consumer.max.assignment.interval.ms", Int, "15000", "The upper bound of a group's consumer.assignment.interval.ms.").rule(AtLeast(0)).at_start(),

@@ -37,6 +37,7 @@ pub(crate) fn coordinator_config(broker: &Values, groups: &BTreeMap<String, Valu
         consumer_heartbeat_interval_ms: view.int("group.consumer.heartbeat.interval.ms"),
         consumer_shortest_heartbeat_interval_ms: view
             .int("kohort.group.consumer.shortest.heartbeat.interval.ms"),
+        consumer_connection_grace_ms: view.int("kohort.group.consumer.connection.grace.ms"),
         consumer_assignment_interval_ms: view.int("group.consumer.assignment.interval.ms"),
         consumer_max_size: view.size("group.consumer.max.size"),
         consumer_assignors: assignors,
@@ -67,6 +68,7 @@ fn overrides(values: &Values) -> GroupOverrides {
         consumer_shortest_heartbeat_interval_ms: own(
             "kohort.consumer.shortest.heartbeat.interval.ms",
         ),
+        consumer_connection_grace_ms: own("kohort.consumer.connection.grace.ms"),
         consumer_assignment_interval_ms: own("consumer.assignment.interval.ms"),
     }
 }

@@ -29,6 +29,14 @@ pub(crate) const GROUP: Table = Table(&[
     .rule(AtLeast(10))
     .fallbacks(&[("kohort.group.consumer.shortest.heartbeat.interval.ms", 1)]),
     Definition::new(
+        "kohort.consumer.connection.grace.ms",
+        Int,
+        "10000",
+        "How long a member of the consumer group without group.instance.id may be away whose connection has closed, before it is given up; 0 for as long as its session lasts.",
+    )
+    .rule(AtLeast(0))
+    .fallbacks(&[("kohort.group.consumer.connection.grace.ms", 1)]),
+    Definition::new(
         "consumer.assignment.interval.ms",
         Int,
         "1000",

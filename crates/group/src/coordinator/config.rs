@@ -23,6 +23,9 @@ pub struct Config {
     /// The shortest that members are told (kohort's own): as much as the longest, or more, for an
     /// interval that never changes.
     pub consumer_shortest_heartbeat_interval_ms: i32,
+    /// How long a dynamic member may be away whose connection has closed, before it is given up
+    /// (kohort's own); 0 for as long as its session lasts.
+    pub consumer_connection_grace_ms: i32,
     /// `group.consumer.assignment.interval.ms`: the least time between two target assignments.
     pub consumer_assignment_interval_ms: i32,
     /// `group.consumer.max.size`: members of a consumer group.
@@ -55,6 +58,8 @@ pub struct GroupOverrides {
     pub consumer_heartbeat_interval_ms: Option<i32>,
     /// The shortest heartbeat interval (kohort's own).
     pub consumer_shortest_heartbeat_interval_ms: Option<i32>,
+    /// How long a dynamic member may be away whose connection has closed (kohort's own).
+    pub consumer_connection_grace_ms: Option<i32>,
     /// `consumer.assignment.interval.ms`.
     pub consumer_assignment_interval_ms: Option<i32>,
 }
@@ -101,6 +106,7 @@ impl Default for Config {
             consumer_session_timeout_ms: 45_000,
             consumer_heartbeat_interval_ms: 5_000,
             consumer_shortest_heartbeat_interval_ms: 250,
+            consumer_connection_grace_ms: 10_000,
             consumer_assignment_interval_ms: 1_000,
             consumer_max_size: i32::MAX as usize,
             consumer_assignors: vec![Assignor::Uniform, Assignor::Range],
@@ -135,6 +141,12 @@ impl Config {
             shortest_ms.unwrap_or(self.consumer_shortest_heartbeat_interval_ms),
             longest_ms.unwrap_or(self.consumer_heartbeat_interval_ms),
         )
+    }
+
+    /// How long a dynamic member of a consumer group may be away whose connection has closed.
+    pub fn consumer_connection_grace_ms(&self, group_id: &str) -> i32 {
+        let own = self.overrides(group_id).consumer_connection_grace_ms;
+        own.unwrap_or(self.consumer_connection_grace_ms)
     }
 
     /// The least time between two target assignments of a consumer group.

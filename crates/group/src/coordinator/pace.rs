@@ -71,6 +71,10 @@ impl Bounds {
         }
     }
 
+    pub(crate) fn longest_ms(self) -> i32 {
+        self.longest_ms
+    }
+
     /// The intervals that there are: each twice the one before, up to the longest.
     fn step(self, step: u8) -> i64 {
         let interval_ms = i64::from(self.shortest_ms) << step.min(32);

@@ -98,6 +98,7 @@ impl Shard {
         out: &mut Outbox,
     ) {
         let step = &mut Step { now, out };
+        self.note_sign_of_life(&request, step);
         match request {
             Request::JoinGroup { version, request } => {
                 self.join_group(token, caller, version, request, step);

@@ -183,7 +183,7 @@ impl ConsumerStep<'_, '_> {
         let member_id = self.update(admission, owned, |profile, group| {
             update_profile(profile, group, caller, &request);
         });
-        self.restart_session(&member_id);
+        self.heard_from(&member_id, caller);
         self.forget_classic_limits(&member_id);
         let interval_ms = self.heartbeat_interval_ms(&member_id);
         Ok(self.respond(&member_id, request, assigned_before, interval_ms))

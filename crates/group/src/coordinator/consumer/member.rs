@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kohort_wire::messages::ClassicMemberMetadata;
 
 use super::owned::Owned;
-use crate::coordinator::{Id, alarm::Deadline, history::Who};
+use crate::coordinator::{Connection, Id, Millis, alarm::Deadline, history::Who};
 
 /// The epoch of a member that leaves.
 pub(crate) const LEAVE_EPOCH: i32 = -1;
@@ -23,6 +23,10 @@ pub(crate) struct Member {
     pub(crate) current: Current,
     /// When it is fenced unless it heartbeats.
     pub(crate) session: Deadline,
+    /// The connection of its last heartbeat, until that closes.
+    pub(crate) connection: Option<Connection>,
+    /// When the session would have ended, had the connection not closed.
+    pub(crate) session_was: Option<Millis>,
     /// When it is fenced unless it revokes; as a classic member, unless it rejoins or syncs.
     pub(crate) rebalance: Rebalance,
 }
@@ -91,6 +95,8 @@ impl Member {
             },
             current: Current::default(),
             session: Deadline::default(),
+            connection: None,
+            session_was: None,
             rebalance: Rebalance::default(),
         }
     }
@@ -109,6 +115,10 @@ impl Member {
 
     pub(crate) fn is_classic(&self) -> bool {
         self.profile.classic.is_some()
+    }
+
+    pub(crate) fn is_static(&self) -> bool {
+        self.profile.instance_id.is_some()
     }
 
     pub(crate) fn is_reconciled_to(&self, assignment_epoch: i32) -> bool {

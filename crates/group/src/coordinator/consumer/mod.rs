@@ -18,6 +18,7 @@ mod admission;
 mod apply;
 mod classic_member;
 mod commits;
+mod connections;
 mod describe;
 mod downgrade;
 mod embedded;

@@ -1,13 +1,13 @@
 //! When members are given up.
 
 use super::{
-    member::{MemberState, Rebalance},
+    member::{Member, MemberState, Rebalance},
     step::ConsumerStep,
     waiting::named,
 };
 use crate::coordinator::{
     Id, Millis, Shard,
-    alarm::{Alarm, Deadline, Fired},
+    alarm::{Alarm, Alarms, Deadline, Fired},
     history::{Cause, Failure},
     shard::Step,
 };
@@ -28,13 +28,8 @@ impl ConsumerStep<'_, '_> {
         if let Some(member) = self.group.member_mut(member_id) {
             let classic = member.profile.classic.as_ref();
             let timeout_ms = classic.map_or(default_ms, |classic| classic.session_timeout_ms);
-            if let Some(at) = member.session.move_to(now + i64::from(timeout_ms)) {
-                let alarm = Alarm::ConsumerSession {
-                    group_id: self.id.clone(),
-                    member_id: member.id.clone(),
-                };
-                self.alarms.set(at, alarm);
-            }
+            member.session_was = None;
+            end_session_at(member, now + i64::from(timeout_ms), self.id, self.alarms);
         }
     }
 
@@ -98,6 +93,17 @@ impl ConsumerStep<'_, '_> {
     }
 }
 
+/// Moves the end of a member's session.
+pub(super) fn end_session_at(member: &mut Member, at: Millis, group_id: &Id, alarms: &mut Alarms) {
+    if let Some(at) = member.session.move_to(at) {
+        let alarm = Alarm::ConsumerSession {
+            group_id: group_id.clone(),
+            member_id: member.id.clone(),
+        };
+        alarms.set(at, alarm);
+    }
+}
+
 impl Shard {
     pub(crate) fn on_consumer_session_alarm(
         &mut self,
@@ -125,9 +131,17 @@ impl Shard {
                 );
             }
             Fired::Due => {
-                let cause = Cause::SessionExpired {
-                    timeout_ms: consumer.session_timeout_ms(member_id).into(),
-                    member: consumer.who(member_id),
+                let was_cut = member.session_was.is_some();
+                let member = consumer.who(member_id);
+                let cause = match was_cut {
+                    true => Cause::ConnectionLost {
+                        member,
+                        grace_ms: consumer.connection_grace_ms(),
+                    },
+                    false => Cause::SessionExpired {
+                        member,
+                        timeout_ms: consumer.session_timeout_ms(member_id).into(),
+                    },
                 };
                 self.fence(group_id, std::slice::from_ref(member_id), cause, step);
             }

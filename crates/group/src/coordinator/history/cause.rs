@@ -72,6 +72,13 @@ pub enum Cause {
         /// The session timeout.
         timeout_ms: i64,
     },
+    /// A member's connection closed, and it did not come back in time.
+    ConnectionLost {
+        /// Who.
+        member: Who,
+        /// How much time it had.
+        grace_ms: i64,
+    },
     /// A new member was not heard of since it first joined.
     FirstJoinExpired {
         /// Who.

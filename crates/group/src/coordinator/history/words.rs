@@ -128,6 +128,11 @@ impl Display for Cause {
                 "member {member} sent no heartbeat for {}, its session timeout",
                 clock_span(*timeout_ms)
             ),
+            Cause::ConnectionLost { member, grace_ms } => write!(
+                f,
+                "the connection of member {member} closed, and it did not come back within {}",
+                clock_span(*grace_ms)
+            ),
             Cause::FirstJoinExpired { member } => {
                 write!(f, "member {member} was not heard of since it first joined")
             }

@@ -4,6 +4,7 @@ mod classic;
 mod client;
 mod world;
 
+mod connections;
 mod describing;
 mod heartbeats;
 mod interleaving;

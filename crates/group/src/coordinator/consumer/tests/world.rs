@@ -9,8 +9,8 @@ use super::client::Client;
 use crate::{
     TopicPartitions,
     coordinator::{
-        Caller, Config, Event, Id, Millis, Outbox, Record, Reply, Request, Shard, Token, Topic,
-        Topics, Work,
+        Caller, Config, Connection, Event, Id, Millis, Outbox, Record, Reply, Request, Shard,
+        Token, Topic, Topics, Work,
         consumer::{
             group::Resolved,
             member::{Current, Profile},
@@ -29,6 +29,8 @@ pub(crate) struct World {
     pub(crate) events: Vec<Event>,
     pub(crate) work: Vec<Work>,
     pub(crate) config: Config,
+    /// Over which connection requests come.
+    pub(crate) connection: Option<Connection>,
     /// Whether work is done at once.
     pub(crate) works: bool,
     replies: BTreeMap<Token, Reply>,
@@ -53,6 +55,7 @@ impl World {
             events: Vec::new(),
             work: Vec::new(),
             config,
+            connection: None,
             works: true,
             replies: BTreeMap::new(),
             topics: BTreeMap::new(),
@@ -102,7 +105,7 @@ impl World {
         let caller = Caller {
             client_id: "client".to_owned(),
             client_host: "/127.0.0.1".to_owned(),
-            connection: None,
+            connection: self.connection,
         };
         self.sequence += 1;
         let token = Token(self.sequence);
@@ -136,6 +139,13 @@ impl World {
             Some(Reply::ConsumerGroupHeartbeat(response)) => response,
             other => panic!("no heartbeat response: {other:?}"),
         }
+    }
+
+    /// Does something else with the shard.
+    pub(crate) fn step(&mut self, step: impl FnOnce(&mut Shard, Millis, &mut Outbox)) {
+        let mut out = Outbox::default();
+        step(&mut self.shard, self.now, &mut out);
+        self.take(out);
     }
 
     fn take(&mut self, out: Outbox) {
