@@ -49,6 +49,7 @@ pub(crate) fn coordinator_config(broker: &Values, groups: &BTreeMap<String, Valu
             .saturating_mul(60_000),
         offsets_retention_check_interval_ms: view.long("offsets.retention.check.interval.ms"),
         member_metadata_max_bytes: view.size("kohort.group.member.metadata.max.bytes"),
+        rewind_unmarked_commits: view.flag("kohort.group.rewind.unmarked.commits"),
         groups: groups
             .iter()
             .map(|(group_id, values)| (group_id.clone(), overrides(values)))

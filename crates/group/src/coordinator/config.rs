@@ -45,6 +45,9 @@ pub struct Config {
     /// The most bytes of metadata that one member may bring (kohort's own limit; Kafka has only the
     /// size of a request).
     pub member_metadata_max_bytes: usize,
+    /// Whether an administrator's commit rewinds a group that has members although it is not marked
+    /// as a rewind (kohort's own setting). Kafka refuses it.
+    pub rewind_unmarked_commits: bool,
     /// The settings that groups have of their own.
     pub groups: HashMap<String, GroupOverrides>,
 }
@@ -116,6 +119,7 @@ impl Default for Config {
             offsets_retention_ms: 7 * 24 * 3_600_000,
             offsets_retention_check_interval_ms: 600_000,
             member_metadata_max_bytes: 1 << 20,
+            rewind_unmarked_commits: false,
             groups: HashMap::new(),
         }
     }

@@ -1,6 +1,12 @@
 //! A group, whatever its protocol.
 
-use super::{Id, classic::ClassicGroup, consumer::ConsumerGroup, offsets::GroupOffsets};
+use super::{
+    Id,
+    classic::ClassicGroup,
+    consumer::ConsumerGroup,
+    offsets::GroupOffsets,
+    rewind::{Rewind, Rewound},
+};
 
 /// A group: its members, in one of the protocols, and its committed offsets.
 #[derive(Debug)]
@@ -8,6 +14,10 @@ pub(crate) struct Group {
     pub(crate) id: Id,
     pub(crate) members: Members,
     pub(crate) offsets: GroupOffsets,
+    /// The rewind that is under way.
+    pub(crate) rewind: Option<Box<Rewind>>,
+    /// The last one that has happened.
+    pub(crate) rewound: Option<Box<Rewound>>,
 }
 
 /// The members of a group and what they have agreed on.
@@ -43,6 +53,8 @@ impl Group {
             id,
             members: Members::Classic(ClassicGroup::default()),
             offsets: GroupOffsets::default(),
+            rewind: None,
+            rewound: None,
         }
     }
 

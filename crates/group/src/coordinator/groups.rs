@@ -43,15 +43,17 @@ impl Group {
 
     /// The records that make an end of the group; its offsets apart.
     pub(crate) fn tombstones(&self) -> Vec<Record> {
+        let mut records: Vec<Record> = self.rewind_tombstones().collect();
         match &self.members {
             Members::Classic(_) => {
                 let key = GroupMetadataKey {
                     group: (&*self.id).into(),
                 };
-                vec![Record::GroupMetadata(key, None)]
+                records.push(Record::GroupMetadata(key, None));
             }
-            Members::Consumer(group) => group.tombstones(&self.id),
+            Members::Consumer(group) => records.extend(group.tombstones(&self.id)),
         }
+        records
     }
 }
 
@@ -171,6 +173,8 @@ impl Shard {
     pub(crate) fn forget_if_nothing_is_left(&mut self, group_id: &str) {
         let nothing_left = self.groups.get(group_id).is_some_and(|group| {
             group.offsets.is_empty()
+                && group.rewind.is_none()
+                && group.rewound.is_none()
                 && group.classic().is_some_and(|classic| {
                     classic.is_empty()
                         && classic.state_since.is_none()

@@ -20,6 +20,7 @@ mod outbox;
 mod pace;
 mod record;
 mod request;
+mod rewind;
 mod shard;
 mod topics;
 
@@ -29,6 +30,11 @@ pub use outbox::{Outbox, Token, Work, WorkDone};
 pub use pace::{Bounds, Load, Pace};
 pub use record::{Record, RecordError};
 pub use request::{Caller, Connection, Reply, Request};
+pub use rewind::{
+    BEFORE_MEMBER as BEFORE_REWIND_MEMBER, MARK as REWIND_MARK, MarkError, RewindKey, RewindMark,
+    RewindPartition, RewindTopic, RewindValue, RewoundKey, RewoundPartition, RewoundTopic,
+    RewoundValue,
+};
 pub use shard::Shard;
 pub use topics::{LogStarts, Topic, Topics};
 

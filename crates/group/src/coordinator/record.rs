@@ -6,6 +6,8 @@ use kohort_wire::{
     messages::*,
 };
 
+use super::rewind::{RewindKey, RewindValue, RewoundKey, RewoundValue};
+
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident = $kind:literal, $key:ident => $value:ident |$v:ident| $version:expr;)*) => {
         /// A record of `__consumer_offsets`: what it is about, and what holds from now on; `None`
@@ -89,6 +91,10 @@ records! {
     /// The topics that a regular expression matched.
     ConsumerRegularExpression = 16,
         ConsumerGroupRegularExpressionKey => ConsumerGroupRegularExpressionValue |_value| 0;
+    /// A rewind that is under way: kohort's own type, as is the next.
+    Rewind = 27_503, RewindKey => RewindValue |_value| 0;
+    /// The last rewind.
+    Rewound = 27_504, RewoundKey => RewoundValue |_value| 0;
 }
 
 /// A record that is not what its type says.

@@ -1,6 +1,6 @@
 //! A shard: the groups of one partition of `__consumer_offsets`.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -24,6 +24,8 @@ pub struct Shard {
     pub(crate) config: Arc<Config>,
     pub(crate) topics: Arc<Topics>,
     pub(crate) groups: FxHashMap<Id, Group>,
+    /// The groups that have a rewind under way.
+    pub(crate) rewinding: BTreeSet<Id>,
     pub(crate) alarms: Alarms,
     pub(crate) pace: Pace,
     random: StdRng,
@@ -61,6 +63,7 @@ impl Shard {
             config,
             topics,
             groups: FxHashMap::default(),
+            rewinding: BTreeSet::new(),
             alarms: Alarms::default(),
             pace: Pace::FREE,
             random: StdRng::from_seed(seed),
@@ -84,7 +87,9 @@ impl Shard {
         for group_id in &group_ids {
             self.classic_loaded(group_id, &mut step);
             self.consumer_loaded(group_id, &mut step);
+            self.classic_rewound_loaded(group_id, &mut step);
         }
+        self.rewinds_loaded(&mut step);
         self.schedule_offset_expiry(now);
     }
 
@@ -133,6 +138,7 @@ impl Shard {
             Request::DeleteGroups { groups } => self.delete_groups(token, groups, step),
             Request::TopicsDeleted { topics } => self.topics_deleted(token, topics, step),
         }
+        self.advance_rewinds(step);
     }
 
     /// When [`on_alarm`](Shard::on_alarm) wants to be called; perhaps for nothing.
@@ -172,13 +178,16 @@ impl Shard {
                 Alarm::History { group_id } => self.on_history_alarm(&group_id, step),
                 Alarm::OffsetExpiry => self.on_offset_expiry_alarm(step),
             }
+            self.advance_rewinds(step);
         }
     }
 
     /// Takes news of topics.
     pub fn topics_changed(&mut self, topics: Arc<Topics>, now: Millis, out: &mut Outbox) {
         self.topics = topics;
-        self.consumer_topics_changed(&mut Step { now, out });
+        let step = &mut Step { now, out };
+        self.consumer_topics_changed(step);
+        self.advance_rewinds(step);
     }
 
     /// Takes new settings. Members learn of them with their next heartbeat.
@@ -202,7 +211,9 @@ impl Shard {
 
     /// Takes the result of [`Work`](super::Work).
     pub fn done(&mut self, done: WorkDone, now: Millis, out: &mut Outbox) {
-        self.consumer_work_done(done, &mut Step { now, out });
+        let step = &mut Step { now, out };
+        self.consumer_work_done(done, step);
+        self.advance_rewinds(step);
     }
 
     /// How many groups there are.
@@ -223,6 +234,8 @@ impl Shard {
             }
             Record::OffsetCommit(key, value) => self.apply_offset_commit(key, value.as_ref()),
             Record::GroupMetadata(key, value) => self.apply_group_metadata(key, value.as_ref()),
+            Record::Rewind(key, value) => self.apply_rewind(key, value.as_ref()),
+            Record::Rewound(key, value) => self.apply_rewound(key, value.as_ref()),
             consumer => self.apply_consumer(consumer),
         }
     }

@@ -16,7 +16,7 @@ use kohort_wire::{
 };
 
 use super::{CONSUMER_PROTOCOL_TYPE, ClassicMember, pending::Pending};
-use crate::coordinator::{Id, Millis, alarm::Deadline, history::Progress};
+use crate::coordinator::{Id, Millis, alarm::Deadline, consumer::embedded, history::Progress};
 
 /// Where a classic group is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,6 +45,10 @@ pub(crate) struct ClassicGroup {
     /// When it got there; `None` for a group that no record has told of.
     pub(crate) state_since: Option<Millis>,
     pub(crate) generation: i32,
+    /// The generation that the members' assignments are of.
+    pub(crate) assigned_generation: i32,
+    /// Who is assigned which partition in it, once somebody has asked.
+    assignees: Option<HashMap<(Id, i32), Id>>,
     /// `consumer`, `connect` or the like; `None` for a group that only has offsets.
     pub(crate) protocol_type: Option<Id>,
     /// The protocol that the members agreed on.
@@ -98,6 +102,8 @@ impl ClassicGroup {
             self.insert(member);
         }
         self.generation = value.generation;
+        self.assigned_generation = value.generation;
+        self.assignees = None;
         self.protocol_type = Some(&*value.protocol_type)
             .filter(|t| !t.is_empty())
             .map(Id::from);
@@ -371,6 +377,26 @@ impl ClassicGroup {
             Some(topics) => topics.contains(topic),
             None => self.is_consumer_type(),
         }
+    }
+
+    /// Who is assigned the partition in the present generation. Of what cannot be read, nobody.
+    pub(crate) fn assignee(&mut self, topic: &str, partition: i32) -> Option<&Id> {
+        let members = &self.members;
+        let assignees = self.assignees.get_or_insert_with(|| {
+            let mut assignees = HashMap::new();
+            for member in members.values() {
+                let assignment = embedded::read_assignment(&member.assignment);
+                for topic in assignment.unwrap_or_default().assigned_partitions {
+                    let name = Id::from(&*topic.topic);
+                    for partition in topic.partitions {
+                        assignees.insert((name.clone(), partition), member.id.clone());
+                    }
+                }
+            }
+            assignees
+        });
+        let assignee = assignees.get(&(Id::from(topic), partition))?;
+        members.contains_key(assignee).then_some(assignee)
     }
 
     /// Whether a commit is accepted: from a member in its generation, or from anyone while the group

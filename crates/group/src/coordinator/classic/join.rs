@@ -58,6 +58,10 @@ impl Shard {
             }
             self.convert_empty_consumer_group(&request.group_id, step);
         }
+        if self.keeps_rewound(&request, step) {
+            let error_code = ErrorCode::UNKNOWN_MEMBER_ID;
+            return step.refuse_join(token, &request.member_id, error_code);
+        }
         let is_new_group = !self.groups.contains_key(&*request.group_id);
         if is_new_group && !request.member_id.is_empty() {
             return step.refuse_join(token, &request.member_id, ErrorCode::UNKNOWN_MEMBER_ID);

@@ -105,7 +105,7 @@ impl ClassicStep<'_, '_> {
         }
     }
 
-    pub(super) fn maybe_complete_join(&mut self) {
+    pub(crate) fn maybe_complete_join(&mut self) {
         if self.group.is(ClassicState::PreparingRebalance)
             && self.group.initial_delay.is_none()
             && self.group.have_all_joined()
@@ -288,14 +288,14 @@ impl ClassicStep<'_, '_> {
 
     /// Removes a member. If it waits for the answer to a join, it is told that it is not known, and
     /// joins anew if it still lives.
-    pub(super) fn remove_member(&mut self, member_id: &str) {
+    pub(crate) fn remove_member(&mut self, member_id: &str) {
         self.answer_join(member_id, join_refused("", ErrorCode::UNKNOWN_MEMBER_ID));
         self.answer_sync(member_id, sync_refused(ErrorCode::UNKNOWN_MEMBER_ID));
         self.group.remove(member_id);
     }
 
     /// Goes on without members that have been removed.
-    pub(super) fn member_gone(&mut self, causes: impl Into<Causes>) {
+    pub(crate) fn member_gone(&mut self, causes: impl Into<Causes>) {
         let causes = causes.into();
         match self.group.state {
             ClassicState::Stable | ClassicState::CompletingRebalance => {

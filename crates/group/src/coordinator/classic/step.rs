@@ -50,12 +50,12 @@ impl ClassicStep<'_, '_> {
             .push(Record::GroupMetadata(key, Some(value)));
     }
 
-    pub(super) fn event(&mut self, what: impl Into<What>) {
+    pub(crate) fn event(&mut self, what: impl Into<What>) {
         self.step.event(self.id, what);
     }
 
     /// A member as events name it.
-    pub(super) fn who(&self, member_id: &str) -> Who {
+    pub(crate) fn who(&self, member_id: &str) -> Who {
         match self.group.member(member_id) {
             Some(member) => member.who(),
             None => Who::new(&member_id.into(), None, &"".into(), &"".into()),

@@ -33,7 +33,9 @@ impl Shard {
             // Those of other groups are applied elsewhere.
             Record::LegacyOffsetCommit(..)
             | Record::OffsetCommit(..)
-            | Record::GroupMetadata(..) => return,
+            | Record::GroupMetadata(..)
+            | Record::Rewind(..)
+            | Record::Rewound(..) => return,
         };
         if let Record::ConsumerMetadata(_, None) = record {
             self.drop_consumer_group(group_id);
@@ -122,7 +124,9 @@ impl ConsumerGroup {
             Record::ConsumerMetadata(_, None)
             | Record::LegacyOffsetCommit(..)
             | Record::OffsetCommit(..)
-            | Record::GroupMetadata(..) => {}
+            | Record::GroupMetadata(..)
+            | Record::Rewind(..)
+            | Record::Rewound(..) => {}
         }
     }
 }

@@ -36,6 +36,21 @@ impl ConsumerGroup {
         }
     }
 
+    /// Refuses a commit for a partition that the member does not own, or has been given after the
+    /// epoch of the commit.
+    pub(crate) fn refuse_former_owner(
+        &self,
+        request: &OffsetCommitRequest,
+        topic_id: Uuid,
+        partition: i32,
+    ) -> Result<(), ErrorCode> {
+        let Some(member) = self.member(&request.member_id) else {
+            return Ok(());
+        };
+        let epoch = request.generation_id_or_member_epoch;
+        CommitRule::OwnedSince(member, epoch).check(topic_id, partition)
+    }
+
     /// Whether offsets may be fetched: by a member at its epoch, or by whoever is none.
     pub(crate) fn validate_fetch(
         &self,

@@ -14,7 +14,7 @@ use crate::{TopicPartitions, coordinator::Topics};
 const VERSION_MAX: i16 = 3;
 
 /// Reads what a consumer sends along with JoinGroup.
-pub(super) fn read_subscription(
+pub(crate) fn read_subscription(
     metadata: &Bytes,
 ) -> Result<ConsumerProtocolSubscription, DecodeError> {
     let mut input = Decoder::new(metadata.clone());
@@ -24,7 +24,7 @@ pub(super) fn read_subscription(
 
 /// Reads what a consumer is assigned by SyncGroup; nothing if it has not been assigned anything
 /// (KAFKA-17733).
-pub(super) fn read_assignment(
+pub(crate) fn read_assignment(
     assignment: &Bytes,
 ) -> Result<ConsumerProtocolAssignment, DecodeError> {
     if assignment.is_empty() {

@@ -21,7 +21,7 @@ mod commits;
 mod connections;
 mod describe;
 mod downgrade;
-mod embedded;
+pub(crate) mod embedded;
 mod group;
 mod heartbeat;
 mod leave;
@@ -30,7 +30,7 @@ mod metadata_hash;
 mod owned;
 mod owners;
 mod reconcile;
-mod records;
+pub(crate) mod records;
 mod refusal;
 mod regex;
 mod sessions;
@@ -38,7 +38,7 @@ mod step;
 mod subscriptions;
 mod target;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod update;
 mod upgrade;
 mod validate;
@@ -46,6 +46,8 @@ mod waiting;
 mod work;
 
 pub(crate) use group::ConsumerGroup;
+pub(crate) use member::{Current, LEAVE_STATIC_EPOCH, Member};
+pub(crate) use step::ConsumerStep;
 pub use work::{Work, WorkDone};
 
 use super::{

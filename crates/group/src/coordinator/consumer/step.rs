@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use super::{ConsumerGroup, member::Member};
-use crate::coordinator::{
-    Config, Id, Pace, Record, Shard, Topics, Work,
-    alarm::{Alarm, Alarms},
-    history::What,
-    shard::Step,
+use crate::{
+    TopicPartitions,
+    coordinator::{
+        Config, Id, Pace, Record, Shard, Topics, Work,
+        alarm::{Alarm, Alarms},
+        history::What,
+        shard::Step,
+    },
 };
 
 /// A consumer group, and all that a step of it may touch.
@@ -18,6 +21,8 @@ pub(crate) struct ConsumerStep<'a, 'b> {
     pub(crate) config: &'a Config,
     pub(crate) pace: Pace,
     pub(crate) topics: &'a Arc<Topics>,
+    /// Partitions that nobody may be given, because they are being rewound.
+    pub(crate) withheld: Option<&'a TopicPartitions>,
     pub(crate) step: &'a mut Step<'b>,
 }
 
@@ -36,6 +41,7 @@ impl Shard {
             config: &self.config,
             pace: self.pace,
             topics: &self.topics,
+            withheld: group.rewind.as_deref().map(|rewind| &rewind.partitions),
             step,
         })
     }
@@ -43,12 +49,12 @@ impl Shard {
 
 impl ConsumerStep<'_, '_> {
     /// Applies the record, and has it written.
-    pub(super) fn emit(&mut self, record: Record) {
+    pub(crate) fn emit(&mut self, record: Record) {
         self.group.apply(&record);
         self.step.out.records.push(record);
     }
 
-    pub(super) fn event(&mut self, what: impl Into<What>) {
+    pub(crate) fn event(&mut self, what: impl Into<What>) {
         self.step.event(self.id, what);
     }
 

@@ -200,11 +200,15 @@ impl ConsumerStep<'_, '_> {
         if !subscription_changed && member.is_reconciled_to(self.group.assignment_epoch) {
             return;
         }
-        let nothing = crate::TopicPartitions::new();
+        let target = self.group.target(member_id).cloned().unwrap_or_default();
+        let target = match self.withheld {
+            Some(withheld) => target.difference(withheld),
+            None => target,
+        };
         let next = Reconcile {
             current: &member.current,
             target_epoch: self.group.assignment_epoch,
-            target: self.group.target(member_id).unwrap_or(&nothing),
+            target: &target,
             is_subscribed: &|topic_id: Uuid| {
                 self.topics
                     .by_id(topic_id)

@@ -28,7 +28,7 @@ impl ConsumerStep<'_, '_> {
     }
 
     /// A target has been computed: from now on members have to get there.
-    pub(super) fn begin_reconciling(&mut self) {
+    pub(crate) fn begin_reconciling(&mut self) {
         let epoch = self.group.assignment_epoch;
         self.group.progress.lagging = self.group.lagging(epoch);
         let look = self.group.progress.begin_phase(self.step.now);
@@ -78,6 +78,7 @@ impl ConsumerStep<'_, '_> {
         let progress = &self.group.progress;
         let is_over = progress.began_at.is_some()
             && progress.lagging.is_empty()
+            && self.withheld.is_none()
             && self.group.assignment_epoch >= self.group.epoch;
         if !is_over {
             return;

@@ -131,6 +131,26 @@ pub enum Cause {
         /// What it matches now.
         topics: Few<Id>,
     },
+    /// An administrator rewinds partitions while the group runs.
+    Rewind {
+        /// Who.
+        by: Who,
+        /// Which, as `topic-partition`.
+        partitions: Few<String>,
+    },
+    /// A rewind has ended: what it withheld is handed out again.
+    RewindEnded {
+        /// Which partitions, as `topic-partition`.
+        partitions: Few<String>,
+    },
+    /// A member of a classic group is put out for a rewind, because it would keep its partitions
+    /// through the rebalance. It is to rejoin.
+    PutOutForRewind {
+        /// Who.
+        member: Who,
+    },
+    /// A coordinator that took over found a rewind done and its generation not assigned yet.
+    RestartedAfterRewind,
     /// Something else, in words.
     Other {
         /// The words: one line, no trailing full stop.

@@ -157,6 +157,36 @@ pub enum What {
         /// Which.
         offsets: Few<Offset>,
     },
+    /// An administrator asked for a rewind of partitions while the group runs.
+    RewindAsked {
+        /// Who.
+        by: Who,
+        /// What is committed, and where it is to go.
+        offsets: Few<Offset>,
+    },
+    /// A rewind that was asked for is refused. Nothing has changed.
+    RewindRefused {
+        /// By whom it was asked for.
+        by: Who,
+        /// Why.
+        why: String,
+    },
+    /// A rewind has happened: nobody held the partitions, and the new offsets are committed.
+    Rewound {
+        /// By whom it was asked for.
+        by: Who,
+        /// What was committed just before, and what is now.
+        offsets: Few<Offset>,
+        /// How long it took since it was asked for.
+        took_ms: i64,
+    },
+    /// A rewind that was under way cannot happen any more. No offset has changed.
+    RewindGivenUp {
+        /// By whom it was asked for.
+        by: Who,
+        /// Why.
+        why: String,
+    },
     /// The coordinator loaded the group, after a start or after its log had failed. All sessions
     /// begin anew.
     Loaded {
@@ -264,7 +294,7 @@ pub struct Offset {
     /// The offset before, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<i64>,
-    /// The offset now.
+    /// The offset now; −1 when nothing is committed any more.
     pub to: i64,
 }
 

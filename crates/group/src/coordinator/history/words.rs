@@ -196,6 +196,21 @@ impl Display for Cause {
             Cause::RegexResolved { regex, topics } => {
                 write!(f, "the regular expression '{regex}' matches {topics}")
             }
+            Cause::Rewind { by, partitions } => write!(f, "{by} rewinds {partitions}"),
+            Cause::RewindEnded { partitions } => {
+                write!(
+                    f,
+                    "the rewind is over, and {partitions} can be given out again"
+                )
+            }
+            Cause::PutOutForRewind { member } => write!(
+                f,
+                "member {member} is put out for the rewind and has to rejoin: it would keep its \
+                 partitions through the rebalance"
+            ),
+            Cause::RestartedAfterRewind => {
+                f.write_str("the coordinator was restarted right after a rewind")
+            }
             Cause::Other { text } => f.write_str(text),
         }
     }
@@ -276,9 +291,13 @@ impl Display for Protocol {
 
 impl Display for Offset {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.from {
-            Some(from) => write!(f, "{} from {from} to {}", self.partition, self.to),
-            None => write!(f, "{} to {}", self.partition, self.to),
+        write!(f, "{}", self.partition)?;
+        if let Some(from) = self.from {
+            write!(f, " from {from}")?;
+        }
+        match self.to {
+            ..0 => f.write_str(" to none"),
+            to => write!(f, " to {to}"),
         }
     }
 }
@@ -418,6 +437,17 @@ impl Display for What {
                 )
             }
             What::OffsetsReset { by, offsets } => write!(f, "{by} set offsets: {offsets}"),
+            What::RewindAsked { by, offsets } => write!(f, "{by} asks for a rewind: {offsets}"),
+            What::RewindRefused { by, why } => {
+                write!(f, "the rewind that {by} asked for is refused: {why}")
+            }
+            What::Rewound {
+                offsets, took_ms, ..
+            } => write!(f, "rewound {offsets}, after {}", clock_span(*took_ms)),
+            What::RewindGivenUp { by, why } => write!(
+                f,
+                "the rewind that {by} asked for is given up, no offset was changed: {why}"
+            ),
             What::Loaded {
                 protocol,
                 epoch,

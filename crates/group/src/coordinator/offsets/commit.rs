@@ -20,6 +20,9 @@ impl Shard {
         request: OffsetCommitRequest,
         step: &mut Step<'_>,
     ) {
+        if self.rewind(token, caller, &request, step) {
+            return;
+        }
         let topics = match self.validate_commit(version, &request) {
             Ok(()) if self.is_reset(&request) => {
                 let before = self.committed(&request);
@@ -169,6 +172,11 @@ impl Shard {
             let rule = group.validate_commit(version, request)?;
             rule.check(known.id, partition.partition_index)?;
         }
+        let topic_id = known.id;
+        if let Some(group) = self.groups.get_mut(&*request.group_id) {
+            let place = (topic_id, &*topic.name);
+            group.refuse_former_owner(request, place, partition.partition_index)?;
+        }
         let metadata = partition.committed_metadata.as_deref().unwrap_or_default();
         if is_longer(metadata, self.config.offset_metadata_max_bytes) {
             return Err(ErrorCode::OFFSET_METADATA_TOO_LARGE);
@@ -191,7 +199,7 @@ impl Shard {
 }
 
 /// Whether a text has more than `max` characters as Java counts them, which is what Kafka limits.
-fn is_longer(text: &str, max: usize) -> bool {
+pub(crate) fn is_longer(text: &str, max: usize) -> bool {
     text.len() > max && text.encode_utf16().count() > max
 }
 

@@ -17,6 +17,10 @@ impl Shard {
             group_id: request.group_id.clone(),
             ..OffsetFetchResponseGroup::default()
         };
+        if let Some(topics) = self.fetch_before_rewind(&request) {
+            response.topics = topics;
+            return step.reply(token, Reply::OffsetFetch(response));
+        }
         match self.validate_fetch(&request) {
             Ok(()) => {
                 let offsets = self

@@ -4,6 +4,7 @@ mod commit;
 mod delete;
 mod expiry;
 mod fetch;
-mod store;
+pub(crate) mod store;
 
+pub(crate) use commit::is_longer;
 pub(crate) use store::GroupOffsets;

@@ -73,11 +73,11 @@ impl GroupOffsets {
 }
 
 /// The record that deletes an offset.
-pub(super) fn tombstone(group_id: &str, topic: &str, partition: i32) -> Record {
+pub(crate) fn tombstone(group_id: &str, topic: &str, partition: i32) -> Record {
     Record::OffsetCommit(key(group_id, topic, partition), None)
 }
 
-pub(super) fn key(group_id: &str, topic: &str, partition: i32) -> OffsetCommitKey {
+pub(crate) fn key(group_id: &str, topic: &str, partition: i32) -> OffsetCommitKey {
     OffsetCommitKey {
         group: group_id.into(),
         topic: topic.into(),

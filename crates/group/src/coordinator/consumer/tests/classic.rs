@@ -226,19 +226,10 @@ pub(crate) fn rebalance(
         }
     }
     let (leader, joined) = leader.expect("a leader");
-    let count = joined.len();
-    let assignments = joined.iter().enumerate().map(|(index, member)| {
-        let own = (0..partition_count).filter(|&p| p as usize % count == index);
-        let own: BTreeSet<(String, i32)> = own.map(|p| (topic.to_owned(), p)).collect();
-        SyncGroupAssignment {
-            member_id: member.member_id.clone(),
-            assignment: encode(&ConsumerProtocolAssignment {
-                assigned_partitions: by_topic(&own),
-                user_data: members[leader].user_data.clone(),
-            }),
-        }
-    });
-    let assignments: Vec<_> = assignments.collect();
+    let mut assignments = in_turn(&joined, topic, partition_count);
+    if let Some(user_data) = &members[leader].user_data {
+        add_user_data(&mut assignments, user_data);
+    }
     let tokens: Vec<Token> = members
         .iter_mut()
         .enumerate()
@@ -249,6 +240,37 @@ pub(crate) fn rebalance(
         .collect();
     for (member, token) in members.iter_mut().zip(tokens) {
         assert_eq!(member.synced(world, token), ErrorCode::NONE);
+    }
+}
+
+/// What a leader sends that hands out the partitions of a topic in turn.
+pub(crate) fn in_turn(
+    joined: &[JoinGroupResponseMember],
+    topic: &str,
+    partition_count: i32,
+) -> Vec<SyncGroupAssignment> {
+    let count = joined.len();
+    let assignments = joined.iter().enumerate().map(|(index, member)| {
+        let own = (0..partition_count).filter(|&p| p as usize % count == index);
+        let own: BTreeSet<(String, i32)> = own.map(|p| (topic.to_owned(), p)).collect();
+        SyncGroupAssignment {
+            member_id: member.member_id.clone(),
+            assignment: encode(&ConsumerProtocolAssignment {
+                assigned_partitions: by_topic(&own),
+                user_data: None,
+            }),
+        }
+    });
+    assignments.collect()
+}
+
+fn add_user_data(assignments: &mut [SyncGroupAssignment], user_data: &Bytes) {
+    for assignment in assignments {
+        let own = decode(assignment.assignment.clone());
+        assignment.assignment = encode(&ConsumerProtocolAssignment {
+            assigned_partitions: by_topic(&own),
+            user_data: Some(user_data.clone()),
+        });
     }
 }
 

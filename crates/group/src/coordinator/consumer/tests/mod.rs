@@ -1,8 +1,8 @@
 //! Consumer groups in virtual time.
 
-mod classic;
-mod client;
-mod world;
+pub(crate) mod classic;
+pub(crate) mod client;
+pub(crate) mod world;
 
 mod connections;
 mod describing;

@@ -130,6 +130,8 @@ fn tombstone(record: &Record) -> Record {
         Record::LegacyOffsetCommit(_, value) => *value = None,
         Record::OffsetCommit(_, value) => *value = None,
         Record::GroupMetadata(_, value) => *value = None,
+        Record::Rewind(_, value) => *value = None,
+        Record::Rewound(_, value) => *value = None,
     }
     record
 }

@@ -1,0 +1,117 @@
+//! How a rewind comes closer to its end: looked at after each step of the shard.
+
+use super::Rewind;
+use crate::{
+    TopicPartitions,
+    coordinator::{
+        Id, Shard, Topics,
+        classic::{ClassicGroup, ClassicState},
+        consumer::ConsumerGroup,
+        group::{Group, Members},
+        shard::Step,
+    },
+};
+
+/// What is to be done for a rewind.
+enum Next {
+    Wait,
+    /// A topic is gone.
+    GiveUp(Id),
+    /// Nobody holds any of the partitions.
+    Finish,
+    /// Owners have to be told.
+    TakeFromConsumers,
+    TakeFromClassic,
+}
+
+impl Shard {
+    /// Goes on with the rewinds that are under way, if there are any.
+    pub(crate) fn advance_rewinds(&mut self, step: &mut Step<'_>) {
+        if self.rewinding.is_empty() {
+            return;
+        }
+        for group_id in self.rewinding.clone() {
+            self.advance_rewind(&group_id, step);
+        }
+    }
+
+    fn advance_rewind(&mut self, group_id: &Id, step: &mut Step<'_>) {
+        // Owners are told at most once; then either nobody was left to be told, or it waits.
+        for _ in 0..2 {
+            let Some(next) = self
+                .groups
+                .get_mut(group_id)
+                .and_then(|group| next(group, &self.topics))
+            else {
+                return;
+            };
+            match next {
+                Next::Wait => return,
+                Next::GiveUp(topic) => return self.give_up_rewind(group_id, &topic, step),
+                Next::Finish => return self.finish_rewind(group_id, step),
+                Next::TakeFromConsumers => {
+                    let cause = self.rewind_mut(group_id).map(|rewind| rewind.cause());
+                    if let (Some(cause), Some(mut consumer)) =
+                        (cause, self.consumer_step(group_id, step))
+                    {
+                        consumer.take_back(cause);
+                    }
+                }
+                Next::TakeFromClassic => self.take_back_from_classic(group_id, step),
+            }
+        }
+    }
+
+    /// The end of loading: what was under way goes on.
+    pub(crate) fn rewinds_loaded(&mut self, step: &mut Step<'_>) {
+        self.advance_rewinds(step);
+    }
+}
+
+fn next(group: &mut Group, topics: &Topics) -> Option<Next> {
+    let rewind = group.rewind.as_deref_mut()?;
+    let mut goals = rewind.goals.iter();
+    if let Some(((topic, _), _)) = goals.find(|(_, goal)| topics.by_id(goal.topic_id).is_none()) {
+        return Some(Next::GiveUp(topic.clone()));
+    }
+    Some(match &group.members {
+        Members::Consumer(consumer) => {
+            rewind.begun_at = None;
+            next_of_consumers(consumer, &rewind.partitions)
+        }
+        Members::Classic(classic) => next_of_classic(classic, rewind),
+    })
+}
+
+fn next_of_consumers(group: &ConsumerGroup, partitions: &TopicPartitions) -> Next {
+    let mut is_held = false;
+    for (topic_id, partition) in partitions.iter() {
+        let Some(owner) = group.owner(topic_id, partition) else {
+            continue;
+        };
+        is_held = true;
+        // Whoever is behind the target's epoch gets there only by letting go.
+        let is_told = group.member(owner).is_some_and(|member| {
+            !member.has_left_for_a_while() && member.current.epoch < group.assignment_epoch
+        });
+        if !is_told {
+            return Next::TakeFromConsumers;
+        }
+    }
+    match is_held {
+        true => Next::Wait,
+        false => Next::Finish,
+    }
+}
+
+fn next_of_classic(group: &ClassicGroup, rewind: &Rewind) -> Next {
+    match (group.state, rewind.begun_at) {
+        (ClassicState::Empty, _) => Next::Finish,
+        // All its members are new, and have never had anything.
+        (ClassicState::PreparingRebalance, _) if group.initial_delay.is_some() => Next::Finish,
+        (ClassicState::PreparingRebalance, Some(_)) => Next::Wait,
+        // The members of this generation have joined since.
+        (_, Some(begun_at)) if group.generation != begun_at => Next::Finish,
+        _ => Next::TakeFromClassic,
+    }
+}

@@ -1,0 +1,181 @@
+//! What a rewind does to a classic group.
+
+use kohort_wire::messages::{GroupMetadataKey, JoinGroupRequest};
+
+use super::Rewind;
+use crate::coordinator::{
+    Id, Record, Shard,
+    classic::{ClassicGroup, ClassicMember, ClassicState, ClassicStep},
+    consumer::embedded,
+    history::Cause,
+    shard::Step,
+};
+
+/// The strategies whose members give up everything before they rejoin. Of others that is not known,
+/// and so not relied on.
+const EAGER: [&str; 3] = ["range", "roundrobin", "sticky"];
+
+impl Rewind {
+    fn contains(&self, topic: &str, partition: i32) -> bool {
+        // A look-up would need a key of the map's own type.
+        let mut topics = self.goals.keys().filter(|(name, _)| **name == *topic);
+        topics.any(|(_, index)| *index == partition)
+    }
+
+    /// Whether a client says with its join that it owns one of the partitions.
+    fn is_claimed(&self, metadata: &bytes::Bytes) -> bool {
+        let subscription = embedded::read_subscription(metadata).unwrap_or_default();
+        self.contains_any(&subscription.owned_partitions)
+    }
+
+    fn contains_any(&self, topics: &[kohort_wire::messages::TopicPartitions]) -> bool {
+        topics.iter().any(|topic| {
+            let mut partitions = topic.partitions.iter();
+            partitions.any(|&partition| self.contains(&topic.topic, partition))
+        })
+    }
+}
+
+impl ClassicGroup {
+    /// The first generation whose members have come by nothing that was owned before: this one
+    /// while it is being completed, or the next.
+    pub(super) fn generation_without_owners(&self) -> i32 {
+        match self.state {
+            ClassicState::PreparingRebalance => self.generation.saturating_add(1),
+            _ => self.generation,
+        }
+    }
+
+    /// Members that would keep partitions of the rewind through a rebalance.
+    fn keepers(&self, rewind: &Rewind) -> Vec<Id> {
+        let is_eager = self
+            .protocol
+            .as_deref()
+            .is_none_or(|name| EAGER.contains(&name));
+        let keeps = |member: &&ClassicMember| {
+            let claims = member
+                .protocols
+                .iter()
+                .any(|protocol| rewind.is_claimed(&protocol.metadata));
+            // What it says when it joins is newer than what it was assigned before.
+            let is_assigned = !is_eager && member.parked_join.is_none() && {
+                let assignment = embedded::read_assignment(&member.assignment);
+                rewind.contains_any(&assignment.unwrap_or_default().assigned_partitions)
+            };
+            claims || is_assigned
+        };
+        self.members()
+            .filter(keeps)
+            .map(|member| member.id.clone())
+            .collect()
+    }
+}
+
+impl Shard {
+    /// Sees to it that nobody owns the partitions once the next generation has joined.
+    pub(super) fn take_back_from_classic(&mut self, group_id: &Id, step: &mut Step<'_>) {
+        let Some(rewind) = self.rewind_mut(group_id).map(|rewind| rewind.clone()) else {
+            return;
+        };
+        let Some(mut classic) = self.classic_step(group_id, step) else {
+            return;
+        };
+        let generation = classic.group.generation;
+        classic.take_back(&rewind);
+        if let Some(rewind) = self.rewind_mut(group_id) {
+            rewind.begun_at = Some(generation);
+        }
+    }
+
+    /// Whether a join is to be refused because its client still owns what is being rewound. It
+    /// loses what it has, and comes back as somebody new.
+    pub(crate) fn keeps_rewound(
+        &mut self,
+        request: &JoinGroupRequest,
+        step: &mut Step<'_>,
+    ) -> bool {
+        if self.rewinding.is_empty() {
+            return false;
+        }
+        let Some(group) = self.groups.get(&*request.group_id) else {
+            return false;
+        };
+        let Some(rewind) = &group.rewind else {
+            return false;
+        };
+        if !request
+            .protocols
+            .iter()
+            .any(|protocol| rewind.is_claimed(&protocol.metadata))
+        {
+            return false;
+        }
+        if let Some(mut classic) = self.classic_step(&request.group_id, step) {
+            let member_id = Id::from(&*request.member_id);
+            let member = classic.who(&member_id);
+            classic.remove_member(&member_id);
+            classic.member_gone(Cause::PutOutForRewind { member });
+        }
+        true
+    }
+
+    /// A coordinator that died after a rewind, and before the members of its generation had been
+    /// assigned anything, left a log with the members of an earlier generation: they have to rejoin.
+    pub(crate) fn classic_rewound_loaded(&mut self, group_id: &Id, step: &mut Step<'_>) {
+        let Some(rewound) = self.groups.get(group_id).and_then(|g| g.rewound.as_deref()) else {
+            return;
+        };
+        let generation = rewound.generation;
+        if let Some(mut classic) = self.classic_step(group_id, step)
+            && !classic.group.is_empty()
+            && classic.group.generation < generation
+        {
+            classic.group.generation = generation;
+            classic.prepare_rebalance(Cause::RestartedAfterRewind);
+        }
+    }
+}
+
+impl ClassicStep<'_, '_> {
+    fn take_back(&mut self, rewind: &Rewind) {
+        let keepers = self.group.keepers(rewind);
+        self.put_out_keepers(&keepers);
+        if !keepers.is_empty() && self.group.members().len() > 0 {
+            self.write_members(self.group.generation);
+        }
+        if self.group.is(ClassicState::PreparingRebalance) {
+            return self.maybe_complete_join();
+        }
+        self.prepare_rebalance(rewind.cause());
+    }
+
+    fn put_out_keepers(&mut self, member_ids: &[Id]) {
+        for member_id in member_ids {
+            let member = self.who(member_id);
+            self.remove_member(member_id);
+            self.event(Cause::PutOutForRewind { member });
+        }
+    }
+
+    /// Writes who is left, as members of a generation before this one, so that a coordinator that
+    /// takes over does not know the former owners any more.
+    pub(super) fn write_members_before(&mut self, generation: i32) {
+        if self.group.is(ClassicState::CompletingRebalance) {
+            self.write_members(generation.saturating_sub(1));
+        }
+    }
+
+    fn write_members(&mut self, generation: i32) {
+        let now = self.step.now;
+        let mut value = self
+            .group
+            .to_record(now, |member| member.assignment.clone());
+        value.generation = generation;
+        let key = GroupMetadataKey {
+            group: (&**self.id).into(),
+        };
+        // The state is further than this already.
+        let record = Record::GroupMetadata(key, Some(value));
+        self.step.out.records.push(record);
+    }
+}

@@ -1,0 +1,66 @@
+//! What a rewind does to a consumer group.
+
+use crate::coordinator::{
+    consumer::{ConsumerStep, Current, Member, records},
+    history::{Cause, What},
+};
+
+impl Member {
+    /// Whether it is a static member that has left and means to come back. It has closed, and can
+    /// commit nothing any more.
+    pub(super) fn has_left_for_a_while(&self) -> bool {
+        self.current.epoch == crate::coordinator::consumer::LEAVE_STATIC_EPOCH
+    }
+}
+
+impl ConsumerStep<'_, '_> {
+    /// Has all owners of the partitions of the rewind revoke them: with the next epoch, at which
+    /// these are in nobody's target.
+    pub(super) fn take_back(&mut self, cause: Cause) {
+        let Some(withheld) = self.withheld.cloned() else {
+            return;
+        };
+        let away: Vec<_> = self
+            .group
+            .sorted_members()
+            .into_iter()
+            .filter(|member| member.has_left_for_a_while())
+            .filter(|member| !member.current.assigned.all().is_disjoint(&withheld))
+            .map(|member| (member.id.clone(), member.current.clone()))
+            .collect();
+        for (member_id, current) in away {
+            let next = Current {
+                assigned: current.assigned.difference(&withheld),
+                ..current
+            };
+            self.emit(records::current(self.id, &member_id, &next));
+        }
+        self.next_epoch(cause);
+    }
+
+    /// Has the members look for what they can be given again: at an epoch that no commit of a former
+    /// owner can have.
+    pub(super) fn hand_out_again(&mut self, cause: Cause) {
+        if !self.group.is_empty() {
+            self.next_epoch(cause);
+        }
+    }
+
+    /// Moves the epochs of the group and of its target on; the target stays as it is, and one that
+    /// is due remains due.
+    fn next_epoch(&mut self, cause: Cause) {
+        let group = &self.group;
+        let epoch = group.epoch.saturating_add(1);
+        let assignment_epoch = group.assignment_epoch.saturating_add(1).max(1);
+        let (hash, at) = (group.metadata_hash, group.assignment_timestamp);
+        self.emit(records::group(self.id, epoch, hash));
+        self.emit(records::target_epoch(self.id, assignment_epoch, at));
+        self.event(What::RebalanceBegan {
+            epoch,
+            causes: cause.into(),
+            deadline_at: None,
+        });
+        self.group.progress.begin(self.step.now);
+        self.begin_reconciling();
+    }
+}

@@ -1,0 +1,155 @@
+//! The mark that makes an administrator's commit a rewind, and its options.
+
+use kohort_wire::messages::OffsetCommitRequest;
+
+use crate::coordinator::Config;
+
+/// What the metadata of a commit begins with that is to rewind a live group. Options may follow,
+/// separated by blanks: `clamp`, and as the last one `metadata=` with the metadata to be committed.
+pub const MARK: &str = "kohort:rewind";
+
+/// What the mark of a partition says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RewindMark<'a> {
+    /// Whether an offset outside of the log becomes the nearest one inside of it.
+    pub clamp: bool,
+    /// What is committed as metadata; the mark itself is not.
+    pub metadata: &'a str,
+}
+
+/// A mark that cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MarkError {
+    /// Some partitions are marked, and some are not.
+    #[error("only some of the partitions are marked with `{MARK}`: nothing was changed")]
+    Partial,
+    /// An option that does not exist.
+    #[error("`{0}` is no option of `{MARK}`: there are `clamp` and `metadata=…`")]
+    UnknownOption(String),
+}
+
+impl<'a> RewindMark<'a> {
+    /// Reads the metadata of a commit. `None`: it has no mark.
+    ///
+    /// # Errors
+    ///
+    /// An unknown option.
+    pub fn read(metadata: &'a str) -> Result<Option<RewindMark<'a>>, MarkError> {
+        let Some(mut rest) = metadata.strip_prefix(MARK) else {
+            return Ok(None);
+        };
+        let mut mark = RewindMark::default();
+        if !rest.is_empty() && !rest.starts_with(' ') {
+            return Err(MarkError::UnknownOption(first_word(rest).to_owned()));
+        }
+        loop {
+            rest = rest.trim_start_matches(' ');
+            if rest.is_empty() {
+                return Ok(Some(mark));
+            }
+            if let Some(metadata) = rest.strip_prefix("metadata=") {
+                mark.metadata = metadata;
+                return Ok(Some(mark));
+            }
+            let option = first_word(rest);
+            match option {
+                "clamp" => mark.clamp = true,
+                _ => return Err(MarkError::UnknownOption(option.to_owned())),
+            }
+            rest = &rest[option.len()..];
+        }
+    }
+
+    /// The marks of a request, topic by topic and partition by partition. `None`: it asks for no
+    /// rewind, because a member sends it, or because nothing is marked.
+    ///
+    /// # Errors
+    ///
+    /// An unknown option, or partitions without a mark among others.
+    pub fn read_all(
+        request: &'a OffsetCommitRequest,
+    ) -> Result<Option<Vec<Vec<RewindMark<'a>>>>, MarkError> {
+        if !is_of_an_administrator(request) {
+            return Ok(None);
+        }
+        let (mut marked, mut unmarked) = (0, 0);
+        let mut topics = Vec::with_capacity(request.topics.len());
+        for topic in &request.topics {
+            let mut marks = Vec::with_capacity(topic.partitions.len());
+            for partition in &topic.partitions {
+                let metadata = partition.committed_metadata.as_deref().unwrap_or_default();
+                match RewindMark::read(metadata)? {
+                    Some(mark) => {
+                        marked += 1;
+                        marks.push(mark);
+                    }
+                    None => unmarked += 1,
+                }
+            }
+            topics.push(marks);
+        }
+        match (marked, unmarked) {
+            (0, _) => Ok(None),
+            (_, 0) => Ok(Some(topics)),
+            _ => Err(MarkError::Partial),
+        }
+    }
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(' ').next().unwrap_or_default()
+}
+
+/// Whether it comes from nobody who is a member of a group.
+pub(super) fn is_of_an_administrator(request: &OffsetCommitRequest) -> bool {
+    request.generation_id_or_member_epoch < 0
+        && request.member_id.is_empty()
+        && request
+            .group_instance_id
+            .as_deref()
+            .unwrap_or_default()
+            .is_empty()
+}
+
+/// The goals of a request that is to rewind a group that has members although nothing is marked,
+/// where the settings allow that.
+pub(super) fn unmarked<'a>(
+    request: &'a OffsetCommitRequest,
+    config: &Config,
+    has_members: bool,
+) -> Option<Vec<Vec<RewindMark<'a>>>> {
+    if !config.rewind_unmarked_commits || !has_members || !is_of_an_administrator(request) {
+        return None;
+    }
+    let marks = request.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter().map(|partition| RewindMark {
+            clamp: false,
+            metadata: partition.committed_metadata.as_deref().unwrap_or_default(),
+        });
+        partitions.collect()
+    });
+    Some(marks.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_has_options_and_an_unknown_one_is_named() {
+        let read = |text| RewindMark::read(text);
+        assert_eq!(read("since monday"), Ok(None));
+        assert_eq!(read("kohort:rewind"), Ok(Some(RewindMark::default())));
+        let mark = RewindMark {
+            clamp: true,
+            metadata: "of mine, with blanks",
+        };
+        assert_eq!(
+            read("kohort:rewind  clamp metadata=of mine, with blanks"),
+            Ok(Some(mark))
+        );
+        let unknown = |option: &str| Err(MarkError::UnknownOption(option.to_owned()));
+        assert_eq!(read("kohort:rewind clamp dry run"), unknown("dry"));
+        assert_eq!(read("kohort:rewinder"), unknown("er"));
+    }
+}

@@ -1,0 +1,153 @@
+//! Rewind of a live group: new offsets for partitions while their consumers run.
+//!
+//! An administrator's OffsetCommit (generation −1, no member) whose metadata begins with
+//! [`MARK`] asks for it. The coordinator takes the partitions from whoever owns them, and once
+//! nobody holds any of them it writes the new offsets, all in one batch; then it hands the
+//! partitions out again, and the new owners start at what is committed, as always.
+//!
+//! ```text
+//! asked for ── RewindUnderWay ──▶ nobody may be given the partitions
+//!                                 owners let go, leave, or are fenced      (nothing else stops)
+//! nobody holds them ── OffsetCommit…, Rewound, tombstone of RewindUnderWay, in one batch
+//!                                 partitions are handed out, at a newer epoch or generation
+//! ```
+//!
+//! - Consumer groups: a target is what the assignor says *without* the partitions of the rewind; the
+//!   group's epochs move on so that each owner is told to revoke.
+//! - Classic groups: by a rebalance. When the join phase ends, members of the eager strategies own
+//!   nothing. Members that keep partitions through a rebalance are put out, and rejoin.
+//!
+//! Owners may commit until they have let go, which they do when they are told to revoke: the new
+//! offsets are written after that. From then on only who owns a partition that was ever rewound can
+//! commit it, and only since it was given to it ([`fence`]); so no commit of a former owner, however
+//! late, undoes a rewind.
+//!
+//! All that is needed to go on is in the records: a coordinator that takes over finishes what was
+//! begun. A rewind ends when all owners have let go, which their session and rebalance timeouts
+//! bound; it is given up only if a topic is deleted under it. What was committed before is kept with
+//! the [`Rewound`] record until the next rewind, so that it can be undone: an OffsetFetch by the
+//! member [`BEFORE_MEMBER`] reads it.
+//!
+//! # Driving it
+//!
+//! Send [`Request::OffsetCommit`](super::Request::OffsetCommit) with generation −1, an empty member
+//! id, and metadata [`MARK`] in every partition. An offset of −1 forgets what was committed. The
+//! reply comes under its token when the rewind has happened, however long that takes; other requests
+//! and alarms go on meanwhile. The offsets are taken as they are: whether they lie within the log is
+//! for the shell to check, which has the logs.
+
+mod advance;
+mod apply;
+mod before;
+mod classic;
+mod consumer;
+mod fence;
+mod finish;
+mod mark;
+mod records;
+mod start;
+#[cfg(test)]
+mod tests;
+
+pub use mark::{MARK, MarkError, RewindMark};
+pub use records::{
+    RewindKey, RewindPartition, RewindTopic, RewindValue, RewoundKey, RewoundPartition,
+    RewoundTopic, RewoundValue,
+};
+
+use std::collections::BTreeMap;
+
+use kohort_wire::Uuid;
+
+use super::{
+    Id, Millis, Token,
+    history::{Cause, Few, Offset, Who},
+    offsets::GroupOffsets,
+};
+use crate::TopicPartitions;
+
+/// OffsetFetch by this member gives what was committed before the last rewind of the group. The
+/// metadata of each offset is [`MARK`], followed by `at=` when the rewind was, in milliseconds since
+/// 1970, `to=` where it went, and `metadata=` the metadata that was committed.
+pub const BEFORE_MEMBER: &str = MARK;
+
+/// A rewind that is under way.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Rewind {
+    pub(crate) asked_at: Millis,
+    pub(crate) client_id: Id,
+    pub(crate) client_host: Id,
+    /// Where to, by topic and partition.
+    pub(crate) goals: BTreeMap<(Id, i32), Goal>,
+    /// The same partitions, which nobody is to own until the rewind has happened.
+    pub(crate) partitions: TopicPartitions,
+    /// Who waits for it; nobody after a restart.
+    pub(crate) waiting: Vec<Token>,
+    /// The generation of a classic group at which its owners were told to rejoin.
+    pub(crate) begun_at: Option<i32>,
+}
+
+/// Where a partition is rewound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Goal {
+    pub(crate) topic_id: Uuid,
+    /// Negative: to where nothing is committed.
+    pub(crate) offset: i64,
+    pub(crate) leader_epoch: i32,
+    pub(crate) metadata: Box<str>,
+}
+
+/// The last rewind of a group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Rewound {
+    pub(crate) at: Millis,
+    /// A classic group's members have nothing of before this generation; −1 for other groups.
+    pub(crate) generation: i32,
+    pub(crate) before: BTreeMap<(Id, i32), Before>,
+    /// All partitions that were ever rewound.
+    pub(crate) fenced: TopicPartitions,
+}
+
+/// What was committed for a partition before it was rewound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Before {
+    pub(crate) topic_id: Uuid,
+    /// Negative: nothing was committed.
+    pub(crate) offset: i64,
+    pub(crate) leader_epoch: i32,
+    pub(crate) metadata: Box<str>,
+    /// Where it was rewound to.
+    pub(crate) to: i64,
+}
+
+impl Rewind {
+    /// Who asked for it, as events name them.
+    fn by(&self) -> Who {
+        Who::new(&"".into(), None, &self.client_id, &self.client_host)
+    }
+
+    fn cause(&self) -> Cause {
+        Cause::Rewind {
+            by: self.by(),
+            partitions: self.named(),
+        }
+    }
+
+    /// The partitions, as events name them.
+    fn named(&self) -> Few<String> {
+        let names = self.goals.keys();
+        names
+            .map(|(topic, partition)| format!("{topic}-{partition}"))
+            .collect()
+    }
+
+    /// From where to where, given what is committed now.
+    fn offsets(&self, committed: &GroupOffsets) -> Few<Offset> {
+        let offsets = self.goals.iter().map(|((topic, partition), goal)| Offset {
+            partition: format!("{topic}-{partition}"),
+            from: committed.get(topic, *partition).map(|now| now.offset),
+            to: goal.offset.max(-1),
+        });
+        offsets.collect()
+    }
+}
