@@ -8,7 +8,7 @@ use super::{Call, Outcome, authorized};
 use crate::{
     node::Node,
     settings::Values,
-    topics::{ChangeError, NewTopic, OFFSETS_TOPIC, Topic, check_name, is_internal},
+    topics::{ChangeError, EVENTS_TOPIC, NewTopic, OFFSETS_TOPIC, Topic, check_name, is_internal},
 };
 
 pub(super) async fn handle(call: Call, request: MetadataRequest) -> Outcome<MetadataResponse> {
@@ -120,6 +120,10 @@ async fn create(node: &Arc<Node>, names: &[&ByteString]) -> Vec<MetadataResponse
                 .catalog
                 .offsets_topic(fixed.offsets_partitions, fixed.offsets_segment_bytes)
                 .await;
+            topics.push(outcome(node, name, created));
+        } else if &***name == EVENTS_TOPIC {
+            let retention_ms = node.fixed.events_retention_ms;
+            let created = node.catalog.events_topic(retention_ms).await;
             topics.push(outcome(node, name, created));
         } else {
             wanted.push(*name);

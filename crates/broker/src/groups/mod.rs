@@ -2,6 +2,7 @@
 
 mod append;
 mod connections;
+mod history;
 mod load;
 mod pacing;
 mod shard;
@@ -39,6 +40,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Groups {
     shards: Mutex<BTreeMap<i32, Handle>>,
     tasks: TaskTracker,
+    history: history::History,
     stopping: CancellationToken,
     pacing: Pacing,
     connections: Connections,
@@ -80,6 +82,7 @@ impl Groups {
         Groups {
             shards: Mutex::new(BTreeMap::new()),
             tasks: TaskTracker::new(),
+            history: history::History::new(),
             stopping: CancellationToken::new(),
             pacing: Pacing::new(),
             connections: Connections::default(),
@@ -272,11 +275,14 @@ impl Groups {
         self.stopping.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.history.close();
+        self.history.written().await;
     }
 
     /// Stops without waiting.
     pub(crate) fn abandon(&self) {
         self.stopping.cancel();
+        self.history.close();
     }
 }
 

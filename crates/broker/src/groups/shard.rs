@@ -275,9 +275,6 @@ impl ShardTask {
 
     /// Makes durable what was decided, then lets everybody know.
     async fn settle(&mut self, out: &mut Outbox) -> Result<(), ()> {
-        for event in out.events.drain(..) {
-            info!("group {}: {}", event.group_id, event.what);
-        }
         if !out.records.is_empty() {
             if self.load_due.is_none() && out.records.iter().any(changes_load) {
                 self.load_due = Some(Instant::now() + LOAD_INTERVAL);
@@ -291,6 +288,7 @@ impl ShardTask {
             // One huge batch must not hold its memory for ever.
             out.records.shrink_to(1024);
         }
+        self.tell(out);
         for (token, reply) in out.replies.drain(..) {
             if let Some(waiting) = self.waiting.remove(&token) {
                 let _ = waiting.send(Ok(reply));
@@ -304,6 +302,20 @@ impl ShardTask {
         }
         self.forget_gone();
         Ok(())
+    }
+
+    /// Says what has happened, now that it is durable.
+    fn tell(&self, out: &mut Outbox) {
+        if out.events.is_empty() {
+            return;
+        }
+        let keeps_history = self.node.live().keeps_group_events;
+        for event in out.events.drain(..) {
+            info!("group {}: {}", event.group_id, event.what);
+            if keeps_history {
+                self.node.groups.history.tell(&self.node, event);
+            }
+        }
     }
 
     async fn write(&self, out: &Outbox) -> Result<(), super::append::AppendError> {

@@ -27,6 +27,7 @@ pub(crate) struct Fixed {
     pub(crate) consumer_protocol: bool,
     pub(crate) offsets_partitions: i32,
     pub(crate) offsets_segment_bytes: i32,
+    pub(crate) events_retention_ms: i64,
     pub(crate) listen_backlog: u32,
 }
 
@@ -62,6 +63,7 @@ impl Fixed {
             fetch_sessions_max: view.size("max.incremental.fetch.session.cache.slots"),
             consumer_protocol: protocol("consumer"),
             offsets_partitions: view.int("offsets.topic.num.partitions"),
+            events_retention_ms: view.long("kohort.group.events.retention.ms"),
             offsets_segment_bytes: view.int("offsets.topic.segment.bytes"),
             listen_backlog: view.int("socket.listen.backlog.size") as u32,
         }
@@ -74,6 +76,7 @@ pub(crate) struct Live {
     pub(crate) connections_max: usize,
     pub(crate) connections_per_ip_max: usize,
     pub(crate) heartbeats_per_second: u32,
+    pub(crate) keeps_group_events: bool,
 }
 
 impl Live {
@@ -86,6 +89,7 @@ impl Live {
             connections_max: view.size("max.connections"),
             connections_per_ip_max: view.size("max.connections.per.ip"),
             heartbeats_per_second: view.int("kohort.group.consumer.heartbeats.per.second") as u32,
+            keeps_group_events: view.flag("kohort.group.events.enable"),
         }
     }
 }

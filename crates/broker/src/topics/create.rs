@@ -6,7 +6,7 @@ use kohort_wire::{ErrorCode, Uuid};
 use tracing::{error, info};
 
 use super::{
-    Catalog, ChangeError, Document, OFFSETS_TOPIC, Partition, Topic,
+    Catalog, ChangeError, Document, EVENTS_TOPIC, OFFSETS_TOPIC, Partition, Topic,
     catalog::new_topic_id,
     document::TopicEntry,
     name::{check, collision_form},
@@ -215,8 +215,34 @@ impl Catalog {
             ("compression.type", "producer".to_owned()),
             ("segment.bytes", segment_bytes.max(1 << 20).to_string()),
         ];
+        self.own_topic(OFFSETS_TOPIC, partitions, configs).await
+    }
+
+    /// The topic of what happened to groups, created when it is first needed. One partition: its
+    /// records are few, and in it they stand in the order in which they happened.
+    pub(crate) async fn events_topic(&self, retention_ms: i64) -> Result<Arc<Topic>, ChangeError> {
+        if let Some(topic) = self.snapshot().topic(EVENTS_TOPIC) {
+            return Ok(Arc::clone(topic));
+        }
+        let configs = [
+            ("cleanup.policy", "delete".to_owned()),
+            ("retention.ms", retention_ms.to_string()),
+            // Whole segments expire: with one a day, about that day more than asked for is kept.
+            ("segment.ms", "86400000".to_owned()),
+            ("segment.bytes", (64 << 20).to_string()),
+        ];
+        self.own_topic(EVENTS_TOPIC, 1, configs).await
+    }
+
+    /// A topic of the broker's own.
+    async fn own_topic<const N: usize>(
+        &self,
+        name: &str,
+        partitions: i32,
+        configs: [(&str, String); N],
+    ) -> Result<Arc<Topic>, ChangeError> {
         let topic = NewTopic {
-            name: OFFSETS_TOPIC.to_owned(),
+            name: name.to_owned(),
             partitions,
             configs: configs
                 .into_iter()
@@ -224,7 +250,7 @@ impl Catalog {
                 .collect(),
         };
         let created = self.create_topics(vec![topic], usize::MAX, false).await;
-        if let Some(topic) = self.snapshot().topic(OFFSETS_TOPIC) {
+        if let Some(topic) = self.snapshot().topic(name) {
             return Ok(Arc::clone(topic));
         }
         Err(created

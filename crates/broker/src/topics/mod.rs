@@ -11,6 +11,6 @@ mod snapshot;
 pub(crate) use catalog::{Catalog, ChangeError};
 pub(crate) use create::{NewPartitions, NewTopic};
 pub(crate) use document::{Document, Store, sync_folder};
-pub(crate) use name::{OFFSETS_TOPIC, check as check_name, is_internal};
+pub(crate) use name::{EVENTS_TOPIC, OFFSETS_TOPIC, check as check_name, is_internal};
 pub(crate) use partition::{Partition, PartitionError, side_by_side};
 pub(crate) use snapshot::{Snapshot, Topic};

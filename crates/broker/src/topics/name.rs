@@ -3,13 +3,16 @@
 /// The topic that holds the state of groups.
 pub(crate) const OFFSETS_TOPIC: &str = "__consumer_offsets";
 
+/// The topic that tells what happened to groups.
+pub(crate) const EVENTS_TOPIC: &str = "__kohort_group_events";
+
 const LENGTH_MAX: usize = 249;
 
-/// Topics that belong to the broker, by Kafka's list. No regular expression matches them.
+/// Topics that belong to the broker, by Kafka's list and kohort's. No regular expression matches them.
 pub(crate) fn is_internal(name: &str) -> bool {
     matches!(
         name,
-        OFFSETS_TOPIC | "__transaction_state" | "__share_group_state"
+        OFFSETS_TOPIC | EVENTS_TOPIC | "__transaction_state" | "__share_group_state"
     )
 }
 
