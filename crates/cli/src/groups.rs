@@ -22,6 +22,10 @@ pub(crate) enum Groups {
     List(List),
     /// Show how far groups are, who their members are, or what they are doing.
     Describe(Describe),
+    /// Say what a group is doing: whom it waits for, until when, why, and what to do about it.
+    Explain(crate::explain::Explain),
+    /// Show what happened to a group, when and why, and who delayed it.
+    History(crate::history::History),
     /// Delete groups that have no members, with their committed offsets.
     Delete(Delete),
 }
@@ -77,6 +81,8 @@ impl Groups {
         match self {
             Groups::List(list) => list.run().await,
             Groups::Describe(describe) => describe.run().await,
+            Groups::Explain(explain) => explain.run().await,
+            Groups::History(history) => history.run().await,
             Groups::Delete(delete) => delete.run().await,
         }
     }

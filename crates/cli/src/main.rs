@@ -3,9 +3,11 @@
 mod client;
 mod consume;
 mod demo;
+mod explain;
 mod failure;
 mod format;
 mod groups;
+mod history;
 mod offsets;
 mod output;
 mod produce;

@@ -112,6 +112,11 @@ impl Output {
         out.flush()
     }
 
+    /// Whether it is for programs.
+    pub(crate) fn is_json(self) -> bool {
+        self.format == Format::Json
+    }
+
     /// Says something to people; programs need no words.
     pub(crate) fn say(self, text: impl std::fmt::Display) {
         if self.format == Format::Table {

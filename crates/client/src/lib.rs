@@ -35,6 +35,7 @@ mod committed;
 pub mod consumer;
 mod error;
 pub mod guide;
+pub mod history;
 mod list_offsets;
 mod measure;
 mod memory;

@@ -27,6 +27,7 @@
 mod cluster;
 mod configs;
 mod describe_groups;
+mod group_events;
 mod group_offsets;
 mod groups;
 mod partitions;
@@ -35,6 +36,7 @@ mod topics;
 pub use cluster::{BrokerDescription, ClusterDescription};
 pub use configs::{ConfigEntry, ConfigOperation, ConfigResource, ConfigResourceType, ConfigSource};
 pub use describe_groups::{GroupDescription, MemberDescription, MemberProtocol};
+pub use group_events::GroupEvents;
 pub use groups::{GroupFilter, GroupListing, GroupState, GroupType, MemberToRemove};
 pub use topics::{CreatedTopic, NewTopic};
 

@@ -69,13 +69,6 @@ impl ConsumerStep<'_, '_> {
         let is_new = before.is_none();
         let before = before.unwrap_or_default();
         self.emit(records::member(self.id, member_id, &profile));
-        if is_new {
-            self.event(Cause::MemberJoined {
-                member: self.who(member_id),
-                reason: None,
-            });
-        }
-
         let names_changed = before.topics != profile.topics;
         let regex_changed = before.regex != profile.regex;
         subscription.has_changed = names_changed || regex_changed;
@@ -113,6 +106,13 @@ impl ConsumerStep<'_, '_> {
         } else {
             None
         };
+        // What begins a rebalance is told of as its cause.
+        if is_new && !matches!(subscription.group_change, Some(Cause::MemberJoined { .. })) {
+            self.event(Cause::MemberJoined {
+                member: self.who(member_id),
+                reason: None,
+            });
+        }
         subscription
     }
 

@@ -39,13 +39,36 @@ fn counted(count: usize, noun: &str) -> String {
     }
 }
 
+/// A member id that people can tell from others: without most of the randomness at its end.
+struct Short<'a>(&'a str);
+
+impl Display for Short<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        /// The lengths of randomness: kohort's own, and a UUID.
+        const RANDOM: [usize; 2] = [32, 36];
+        let id = self.0;
+        for length in RANDOM {
+            if let Some(start) = id.len().checked_sub(length).filter(|&start| start > 0)
+                && id.is_char_boundary(start)
+                && id[..start].ends_with('-')
+                && id[start..]
+                    .bytes()
+                    .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+            {
+                return write!(f, "{}…", &id[..start + 6]);
+            }
+        }
+        f.write_str(id)
+    }
+}
+
 impl Display for Who {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let host = self.host.trim_start_matches('/');
         if self.id.is_empty() {
             return write!(f, "{} at {host}", self.client_id);
         }
-        write!(f, "{} (", self.id)?;
+        write!(f, "{} (", Short(&self.id))?;
         if let Some(instance_id) = &self.instance_id {
             write!(f, "instance {instance_id}, ")?;
         }

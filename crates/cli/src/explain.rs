@@ -1,0 +1,162 @@
+//! `kohort groups explain`.
+
+use std::io::{self, IsTerminal, Write};
+
+use clap::Args;
+use jiff::Timestamp;
+use kohort::{
+    Admin, OffsetSpec, TopicPartition,
+    admin::GroupEvents,
+    history::{Explanation, PartitionLag, Recent, explain},
+};
+
+use crate::{
+    client::{Connect, interrupted},
+    failure::Failure,
+    history::{Looks, clock, view},
+    output::Output,
+    topics::offsets,
+};
+
+/// How much of the history is read.
+const HISTORY_MS: i64 = 24 * 3_600_000;
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    connect: Connect,
+    #[command(flatten)]
+    output: Output,
+    /// The group.
+    group: String,
+    /// Look again and again, until interrupted: on a terminal in place, otherwise whenever something
+    /// has changed.
+    #[arg(short, long)]
+    watch: bool,
+    #[command(flatten)]
+    looks: Looks,
+}
+
+impl Explain {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let admin = self.connect.admin().await?;
+        let mut events = self.events(&admin).await?;
+        let mut recent = Recent::default();
+        if let Some(events) = &mut events {
+            let so_far = events.so_far().await?;
+            so_far.iter().for_each(|event| recent.take(event));
+        }
+        let mut last = None;
+        let mut interrupted = std::pin::pin!(interrupted());
+        loop {
+            match self.look(&admin, &recent).await? {
+                Some(explanation) => self.print(&explanation, &mut last)?,
+                None if self.watch => {}
+                None => return Err(self.absent(&recent)),
+            }
+            if !self.watch {
+                return Ok(());
+            }
+            let interval = self.looks.interval();
+            let pause = async {
+                let pause = tokio::time::sleep(interval);
+                if let Some(events) = &mut events {
+                    let next = events.next_within(interval).await?;
+                    next.iter().for_each(|event| recent.take(event));
+                }
+                pause.await;
+                Ok::<_, kohort::Error>(())
+            };
+            tokio::select! {
+                paused = pause => paused?,
+                () = &mut interrupted => return Ok(()),
+            }
+        }
+    }
+
+    async fn events(&self, admin: &Admin) -> Result<Option<GroupEvents>, Failure> {
+        let since_ms = Timestamp::now().as_millisecond() - HISTORY_MS;
+        Ok(admin.group_events(&self.group, since_ms).await?)
+    }
+
+    async fn look(&self, admin: &Admin, recent: &Recent) -> Result<Option<Explanation>, Failure> {
+        let Some(view) = view(admin, &self.group).await? else {
+            return Ok(None);
+        };
+        let mut lags = Vec::new();
+        for (partition, committed) in admin.list_group_offsets(&self.group, None).await? {
+            let committed = committed?.map(|committed| committed.offset);
+            lags.push((partition, committed));
+        }
+        let partitions: Vec<TopicPartition> = lags.iter().map(|(it, _)| it.clone()).collect();
+        let ends = offsets(admin, &partitions, OffsetSpec::Latest).await;
+        let lags = lags
+            .into_iter()
+            .zip(ends)
+            .map(|((partition, committed), end)| PartitionLag {
+                topic: (&*partition.topic).into(),
+                partition: partition.partition,
+                committed,
+                end,
+            });
+        let lags: Vec<PartitionLag> = lags.collect();
+        let now = Timestamp::now().as_millisecond();
+        Ok(Some(explain(&self.group, &view, recent, &lags, now, clock)))
+    }
+
+    fn absent(&self, recent: &Recent) -> Failure {
+        Failure::new(match &recent.deleted {
+            Some((at, _)) => format!("group {} was deleted {}", self.group, clock(*at)),
+            None => format!("there is no group {}", self.group),
+        })
+    }
+
+    fn print(
+        &self,
+        explanation: &Explanation,
+        last: &mut Option<Substance>,
+    ) -> Result<(), Failure> {
+        let substance = substance(explanation);
+        let is_new = last.as_ref() != Some(&substance);
+        let mut out = io::stdout().lock();
+        if self.output.is_json() {
+            let json = serde_json::to_value(explanation)
+                .map_err(|error| Failure::new(error.to_string()))?;
+            match self.watch {
+                true if is_new => writeln!(out, "{json}")?,
+                true => {}
+                false => writeln!(out, "{json:#}")?,
+            }
+        } else if self.watch && io::stdout().is_terminal() {
+            write!(out, "\x1b[2J\x1b[H{}\n{explanation}", clock(explanation.at))?;
+        } else if is_new {
+            if last.is_some() {
+                writeln!(out, "\n— {}", clock(explanation.at))?;
+            }
+            write!(out, "{explanation}")?;
+        }
+        *last = Some(substance);
+        Ok(out.flush()?)
+    }
+}
+
+/// What an explanation says apart from how time passes.
+#[derive(Debug, PartialEq)]
+struct Substance {
+    state: String,
+    members: usize,
+    waits_for: Vec<String>,
+    causes: usize,
+    notes: Vec<String>,
+}
+
+fn substance(explanation: &Explanation) -> Substance {
+    let waits_for = explanation.waits_for.iter();
+    Substance {
+        state: explanation.state.clone(),
+        members: explanation.members,
+        waits_for: waits_for.map(|it| it.waited.to_string()).collect(),
+        causes: explanation.causes.count,
+        notes: explanation.notes.iter().map(|it| it.text.clone()).collect(),
+    }
+}

@@ -1,0 +1,16 @@
+//! What happened to groups, and what they are doing, in words.
+//!
+//! A kohort broker keeps a history of its groups: [`Admin::group_events`](crate::Admin::group_events)
+//! reads it. [`Recent`] folds it, and [`explain`] tells what a group is doing, with the history or
+//! without; [`Observer`] sees what it can of groups whose coordinator keeps none.
+
+pub use kohort_group::{
+    coordinator::history::{
+        Cause, Causes, Change, Deletion, Event, EventError, Failure, Few, Late, Needs, Offset,
+        Phase, Protocol, SCHEMA_VERSION, TopicChange, Waited, What, Who, clock_span,
+    },
+    explain::{
+        Clock, Explanation, Holdup, LastRebalance, MemberView, Note, Observer, PartitionLag,
+        Rebalance, Recent, Timeline, View, explain,
+    },
+};

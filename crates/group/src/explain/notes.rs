@@ -1,0 +1,201 @@
+//! Things worth knowing of a group that works.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::{Recent, View, advice::for_cause, view::name};
+use crate::coordinator::{
+    Id, Millis,
+    history::{Few, Who, clock_span, partitions_in_words},
+};
+
+/// So many rebalances in an hour are worth a word.
+const FREQUENT: usize = 5;
+
+const HOUR_MS: Millis = 3_600_000;
+
+/// Something worth knowing, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// What.
+    pub text: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+}
+
+/// How far a group is in a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionLag {
+    /// The topic.
+    pub topic: Id,
+    /// The partition.
+    pub partition: i32,
+    /// What the group has committed.
+    pub committed: Option<i64>,
+    /// Where the partition ends.
+    pub end: Option<i64>,
+}
+
+impl PartitionLag {
+    /// How many records are left, as far as that is known.
+    pub(super) fn lag(&self) -> i64 {
+        match (self.committed, self.end) {
+            (Some(committed), Some(end)) => (end - committed).max(0),
+            _ => 0,
+        }
+    }
+}
+
+fn note(text: String, advice: Option<&str>) -> Note {
+    Note {
+        text,
+        advice: advice.map(str::to_owned),
+    }
+}
+
+/// What is worth knowing of a group.
+pub(super) fn notes(view: &View, recent: &Recent, lags: &[PartitionLag], now: Millis) -> Vec<Note> {
+    let mut notes = Vec::new();
+    notes.extend(idle_members(view));
+    notes.extend(imbalance(view));
+    notes.extend(unread_topics(view));
+    notes.extend(orphans(view, lags));
+    notes.extend(frequency(recent, now));
+    if let Some((at, by)) = &recent.reset {
+        let ago = clock_span(now - at);
+        notes.push(note(
+            format!("{by} set its committed offsets {ago} ago"),
+            None,
+        ));
+    }
+    notes
+}
+
+fn idle_members(view: &View) -> Option<Note> {
+    if !view.is_stable() {
+        return None;
+    }
+    let idle: Few<&Who> = view
+        .members
+        .iter()
+        .filter(|member| member.assignment.is_empty())
+        .map(|member| &member.who)
+        .collect();
+    let partitions: usize = view.members.iter().map(|it| it.assignment.len()).sum();
+    if idle.is_empty() {
+        return None;
+    }
+    let count = view.members.len();
+    let text = match idle.count == count {
+        true => "no member has a partition".to_owned(),
+        false => format!(
+            "{} of {count} members have no partitions: {idle}",
+            idle.count
+        ),
+    };
+    Some(match partitions < count && partitions > 0 {
+        true => note(
+            format!("{text}; there are only {}", partitions_in_words(partitions)),
+            Some("more members do not help; add partitions, or stop those members"),
+        ),
+        false => note(
+            text,
+            Some("look at what they subscribe to, and whether those topics exist"),
+        ),
+    })
+}
+
+/// Worth a word only among members that subscribe to the same.
+fn imbalance(view: &View) -> Option<Note> {
+    let first = view.members.first()?;
+    let same =
+        |other: &super::MemberView| (&other.topics, &other.regex) == (&first.topics, &first.regex);
+    if !view.is_stable() || !view.members.iter().all(same) {
+        return None;
+    }
+    let most = view.members.iter().max_by_key(|it| it.assignment.len())?;
+    let least = view.members.iter().min_by_key(|it| it.assignment.len())?;
+    let (many, few) = (most.assignment.len(), least.assignment.len());
+    (few > 0 && many >= 2 * few + 2).then(|| {
+        note(
+            format!(
+                "the assignment is uneven: {} has {many} partitions, {} has {few}",
+                most.who, least.who
+            ),
+            Some("an assignor that balances over all topics helps: uniform, sticky, cooperative-sticky"),
+        )
+    })
+}
+
+fn unread_topics(view: &View) -> Option<Note> {
+    let assigned: BTreeSet<&Id> = view
+        .members
+        .iter()
+        .flat_map(|member| member.assignment.iter().map(|(topic, _)| topic))
+        .collect();
+    let unread: BTreeSet<&Id> = view
+        .members
+        .iter()
+        .flat_map(|member| &member.topics)
+        .filter(|topic| !assigned.contains(*topic))
+        .collect();
+    (view.is_stable() && !unread.is_empty()).then(|| {
+        let names: Few<&Id> = unread.into_iter().collect();
+        note(
+            format!("members subscribe to {names}, of which nobody has a partition"),
+            Some("look whether it exists, and whether the name is spelled right"),
+        )
+    })
+}
+
+/// Partitions with records that nobody reads.
+fn orphans(view: &View, lags: &[PartitionLag]) -> Option<Note> {
+    let owned: BTreeSet<(&str, i32)> = view
+        .members
+        .iter()
+        .flat_map(|member| &member.assignment)
+        .map(|(topic, partition)| (&**topic, *partition))
+        .collect();
+    let orphans: Vec<&PartitionLag> = lags
+        .iter()
+        .filter(|lag| lag.lag() > 0 && !owned.contains(&(&*lag.topic, lag.partition)))
+        .collect();
+    if orphans.is_empty() || (!view.is_stable() && !view.is_empty()) {
+        return None;
+    }
+    let records: i64 = orphans.iter().map(|lag| lag.lag()).sum();
+    let names: Few<String> = orphans
+        .iter()
+        .map(|lag| name(&(lag.topic.clone(), lag.partition)))
+        .collect();
+    Some(note(
+        format!("{records} records wait in partitions that no member has: {names}"),
+        None,
+    ))
+}
+
+fn frequency(recent: &Recent, now: Millis) -> Option<Note> {
+    let lately: Vec<_> = recent
+        .starts
+        .iter()
+        .filter(|(at, _)| now - at <= HOUR_MS)
+        .collect();
+    if lately.len() < FREQUENT {
+        return None;
+    }
+    let mut kinds: BTreeMap<&str, (usize, Option<&str>)> = BTreeMap::new();
+    for (_, cause) in &lately {
+        let (kind, advice) = for_cause(cause);
+        kinds.entry(kind).or_insert((0, advice)).0 += 1;
+    }
+    let (kind, (count, advice)) = kinds.into_iter().max_by_key(|(_, (count, _))| *count)?;
+    Some(note(
+        format!(
+            "{} rebalances in the last hour, {count} of them because {kind}",
+            lately.len()
+        ),
+        advice,
+    ))
+}
