@@ -67,6 +67,13 @@ pub(super) fn for_cause(cause: &Cause) -> (&'static str, Option<&'static str>) {
                  timeout: look for crashes, out-of-memory kills and long garbage collections",
             ),
         ),
+        Cause::ConnectionLost { .. } => (
+            "members lost their connection and did not come back",
+            Some(
+                "they were killed, or are cut off from the network: look for crashes and \
+                 out-of-memory kills",
+            ),
+        ),
         Cause::MembersFenced {
             failure: Failure::Revoke | Failure::Rejoin,
             ..
@@ -83,6 +90,6 @@ pub(super) fn for_cause(cause: &Cause) -> (&'static str, Option<&'static str>) {
             Some("let all members ask for the same assignor"),
         ),
         Cause::TopicsChanged { .. } | Cause::RegexResolved { .. } => ("topics changed", None),
-        Cause::MemberIdUnused { .. } | Cause::Other { .. } => ("other reasons", None),
+        _ => ("of other reasons", None),
     }
 }
