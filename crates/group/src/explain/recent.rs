@@ -128,10 +128,7 @@ impl Recent {
             }
             What::OffsetsReset { by, .. } => self.reset = Some((at, by.clone())),
             What::Loaded { .. } => self.loaded_at = Some(at),
-            What::Converted { .. }
-            | What::OffsetsExpired { .. }
-            | What::OffsetsDeleted { .. }
-            | What::Note { .. } => {}
+            _ => {}
         }
     }
 
