@@ -2,10 +2,13 @@
 //! [`Admin`] under the same names, whose methods return when it is done.
 //!
 //! ```no_run
-//! use kohort::{ConsumerConfig, blocking::Consumer};
+//! use kohort::blocking::Consumer;
 //!
 //! # fn main() -> kohort::Result<()> {
-//! let consumer = Consumer::connect(ConsumerConfig::new("localhost:9092").group("billing"))?;
+//! let consumer = Consumer::builder()
+//!     .bootstrap_servers("localhost:9092")
+//!     .group_id("billing")
+//!     .build_blocking()?;
 //! consumer.subscribe(["orders"])?;
 //! for _ in 0..100 {
 //!     for record in &consumer.poll()? {
@@ -24,10 +27,11 @@ use std::{ops::Deref, sync::OnceLock, time::Duration};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
-    ByteString, ClientConfig, CommittedOffset, ConsumerConfig, Each, Error, IsolationLevel,
-    ListedOffset, OffsetSpec, ProducerConfig, ProducerRecord, Result, TopicPartition,
+    AdminBuilder, ByteString, ClientConfig, CommittedOffset, ConsumerBuilder, ConsumerConfig, Each,
+    Error, IsolationLevel, ListedOffset, OffsetSpec, ProducerBuilder, ProducerConfig,
+    ProducerRecord, Result, TopicPartition,
     admin::*,
-    consumer::{OwnedRecord, Records},
+    consumer::{CommitLater, OwnedRecord, Records},
     producer::{Delivery, RecordMetadata},
     rpc::TopicMetadata,
 };
@@ -56,6 +60,11 @@ pub fn wait<T>(future: impl Future<Output = T>) -> T {
     runtime().expect("threads can be started").block_on(future)
 }
 
+/// The same, with an error instead of the panic.
+pub(crate) fn wait_for<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    runtime()?.block_on(future)
+}
+
 macro_rules! forward {
     ($target:ty: $(
         $(#[$meta:meta])*
@@ -81,8 +90,19 @@ pub struct Admin {
 impl Admin {
     /// See [`Admin::connect`](crate::Admin::connect).
     pub fn connect(config: ClientConfig) -> Result<Admin> {
-        let inner = runtime()?.block_on(crate::Admin::connect(config))?;
-        Ok(Admin { inner })
+        wait_for(crate::Admin::connect(config)).map(Admin::from)
+    }
+
+    /// A builder, with the defaults; in the end comes
+    /// [`build_blocking`](AdminBuilder::build_blocking).
+    pub fn builder() -> AdminBuilder {
+        crate::Admin::builder()
+    }
+}
+
+impl From<crate::Admin> for Admin {
+    fn from(inner: crate::Admin) -> Admin {
+        Admin { inner }
     }
 }
 
@@ -105,6 +125,8 @@ forward! { Admin:
     fn describe_configs(&self, resources: &[ConfigResource], documentation: bool) -> Each<ConfigResource, Vec<ConfigEntry>>;
     /// See [`Admin::alter_configs`](crate::Admin::alter_configs).
     fn alter_configs(&self, resource: &ConfigResource, changes: &[(ByteString, ConfigOperation)], validate_only: bool) -> Result<()>;
+    /// See [`Admin::list_config_resources`](crate::Admin::list_config_resources).
+    fn list_config_resources(&self, kinds: &[ConfigResourceType]) -> Result<Vec<ConfigResource>>;
     /// See [`Admin::list_groups`](crate::Admin::list_groups).
     fn list_groups(&self, filter: &GroupFilter) -> Result<Vec<GroupListing>>;
     /// See [`Admin::describe_groups`](crate::Admin::describe_groups).
@@ -140,8 +162,23 @@ pub struct Producer {
 impl Producer {
     /// See [`Producer::connect`](crate::Producer::connect).
     pub fn connect(config: ProducerConfig) -> Result<Producer> {
-        let inner = runtime()?.block_on(crate::Producer::connect(config))?;
-        Ok(Producer { inner })
+        wait_for(crate::Producer::connect(config)).map(Producer::from)
+    }
+
+    /// A builder, with the defaults; in the end comes
+    /// [`build_blocking`](ProducerBuilder::build_blocking).
+    pub fn builder() -> ProducerBuilder {
+        crate::Producer::builder()
+    }
+
+    /// See [`Producer::try_send`](crate::Producer::try_send).
+    pub fn try_send(&self, record: &ProducerRecord<'_>) -> Result<Option<Delivery>> {
+        self.inner.try_send(record)
+    }
+
+    /// See [`Producer::config`](crate::Producer::config).
+    pub fn config(&self) -> &ProducerConfig {
+        self.inner.config()
     }
 
     /// See [`Producer::send`](crate::Producer::send). What becomes of the record is told by
@@ -156,6 +193,12 @@ impl Producer {
     /// See [`Producer::close`](crate::Producer::close).
     pub fn close(self) {
         wait(self.inner.close());
+    }
+}
+
+impl From<crate::Producer> for Producer {
+    fn from(inner: crate::Producer) -> Producer {
+        Producer { inner }
     }
 }
 
@@ -191,8 +234,20 @@ impl Deref for Consumer {
 impl Consumer {
     /// See [`Consumer::connect`](crate::Consumer::connect).
     pub fn connect(config: ConsumerConfig) -> Result<Consumer> {
-        let inner = runtime()?.block_on(crate::Consumer::connect(config))?;
-        Ok(Consumer { inner })
+        wait_for(crate::Consumer::connect(config)).map(Consumer::from)
+    }
+
+    /// A builder, with the defaults; in the end comes
+    /// [`build_blocking`](ConsumerBuilder::build_blocking).
+    pub fn builder() -> ConsumerBuilder {
+        crate::Consumer::builder()
+    }
+
+    /// See [`Consumer::commit_later`](crate::Consumer::commit_later). The outcome may be waited for
+    /// by [`wait`].
+    pub fn commit_later(&self) -> Result<CommitLater> {
+        let _entered = runtime()?.enter();
+        Ok(self.inner.commit_later())
     }
 
     /// See [`Consumer::subscribe`](crate::Consumer::subscribe).
@@ -225,6 +280,12 @@ impl Consumer {
     /// See [`Consumer::close_within`](crate::Consumer::close_within).
     pub fn close_within(self, timeout: Duration) -> Result<()> {
         wait(self.inner.close_within(timeout))
+    }
+}
+
+impl From<crate::Consumer> for Consumer {
+    fn from(inner: crate::Consumer) -> Consumer {
+        Consumer { inner }
     }
 }
 

@@ -30,6 +30,7 @@
 pub mod admin;
 #[cfg(feature = "blocking")]
 pub mod blocking;
+mod builder;
 mod by_leader;
 mod committed;
 pub mod consumer;
@@ -48,6 +49,7 @@ mod time;
 mod topic_partition;
 
 pub use admin::Admin;
+pub use builder::{AdminBuilder, ConsumerBuilder, ProducerBuilder};
 pub use bytestring::ByteString;
 pub use committed::CommittedOffset;
 pub use consumer::{Consumer, ConsumerConfig};

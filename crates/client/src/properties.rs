@@ -129,14 +129,26 @@ impl ClientConfig {
     /// The settings under Kafka's names. One that is unknown or has no meaning here is an error.
     pub fn from_properties(properties: &Properties) -> Result<ClientConfig> {
         let mut config = ClientConfig::default();
+        config.apply(properties)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Sets what `properties` say, and leaves the rest as it is.
+    pub(crate) fn apply(&mut self, properties: &Properties) -> Result<()> {
         for (name, value) in properties.iter() {
-            if !config.set(name, value)? {
+            if !self.set(name, value)? {
                 return Err(unknown(name, "client"));
             }
         }
-        config.security = Security::from_properties(properties)?;
-        config.validate()?;
-        Ok(config)
+        self.secure(properties)
+    }
+
+    fn secure(&mut self, properties: &Properties) -> Result<()> {
+        if properties.iter().any(|(name, _)| is_setting(name)) {
+            self.security = Security::from_properties(properties)?;
+        }
+        Ok(())
     }
 
     /// Returns whether there is such a setting.
@@ -163,14 +175,19 @@ impl ConsumerConfig {
     /// The settings under Kafka's names. One that is unknown or has no meaning here is an error.
     pub fn from_properties(properties: &Properties) -> Result<ConsumerConfig> {
         let mut config = ConsumerConfig::default();
+        config.apply(properties)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Sets what `properties` say, and leaves the rest as it is.
+    pub(crate) fn apply(&mut self, properties: &Properties) -> Result<()> {
         for (name, value) in properties.iter() {
-            if !config.set(name, value)? && !config.client.set(name, value)? {
+            if !self.set(name, value)? && !self.client.set(name, value)? {
                 return Err(unknown(name, "consumer"));
             }
         }
-        config.client.security = Security::from_properties(properties)?;
-        config.validate()?;
-        Ok(config)
+        self.client.secure(properties)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<bool> {
@@ -291,21 +308,26 @@ impl ProducerConfig {
     /// The settings under Kafka's names. One that is unknown or has no meaning here is an error.
     pub fn from_properties(properties: &Properties) -> Result<ProducerConfig> {
         let mut config = ProducerConfig::default();
+        config.apply(properties)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Sets what `properties` say, and leaves the rest as it is.
+    pub(crate) fn apply(&mut self, properties: &Properties) -> Result<()> {
         let (mut acks, mut idempotence) = (false, false);
         for (name, value) in properties.iter() {
             acks |= name == "acks";
             idempotence |= name == "enable.idempotence";
-            if !config.set(name, value)? && !config.client.set(name, value)? {
+            if !self.set(name, value)? && !self.client.set(name, value)? {
                 return Err(unknown(name, "producer"));
             }
         }
-        config.client.security = Security::from_properties(properties)?;
         // As in Kafka: who asks for less and says nothing of idempotence does without.
-        if acks && !idempotence && config.acks != Acks::All {
-            config.idempotence = false;
+        if acks && !idempotence && self.acks != Acks::All {
+            self.idempotence = false;
         }
-        config.validate()?;
-        Ok(config)
+        self.client.secure(properties)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<bool> {
