@@ -1,6 +1,6 @@
 //! `security.protocol` and what goes with it.
 
-use super::{Sasl, Tls};
+use super::{Sasl, Tls, jaas::Jaas, oauth};
 use crate::{Error, Properties, Result};
 
 /// `security.protocol`: how connections are protected, and who we are. By default not at all, and
@@ -15,12 +15,13 @@ pub struct Security {
 
 /// The settings that are read here: Kafka's, with certificates and keys in PEM, and librdkafka's
 /// shorter ones.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "security.protocol",
     "sasl.mechanism",
     "sasl.jaas.config",
     "sasl.username",
     "sasl.password",
+    oauth::ENDPOINT,
     "ssl.truststore.type",
     "ssl.truststore.location",
     "ssl.truststore.certificates",
@@ -34,8 +35,51 @@ const NAMES: [&str; 16] = [
     "ssl.endpoint.identification.algorithm",
 ];
 
+/// Settings of Kafka's own client that have no meaning here, by the beginnings of their names, and
+/// what to do instead.
+const REFUSED: [(&str, &str); 8] = [
+    (
+        "ssl.truststore.password",
+        "PEM needs no password: leave it away",
+    ),
+    (
+        "ssl.keystore.password",
+        "PEM needs no password: leave it away",
+    ),
+    (
+        "ssl.key.password",
+        "encrypted keys cannot be read: openssl pkcs8 -in key.pem -out plain.pem",
+    ),
+    (
+        "sasl.oauthbearer.",
+        "tokens come through Sasl::OAuthBearer(TokenSource::new(…)) in code, or from \
+         sasl.oauthbearer.token.endpoint.url=file:/…",
+    ),
+    (
+        "sasl.login.",
+        "tokens come through Sasl::OAuthBearer(TokenSource::new(…)) in code",
+    ),
+    (
+        "sasl.client.callback.handler.class",
+        "there are no classes of Java here: what it does is to be said in code, by rpc::Sasl",
+    ),
+    ("sasl.kerberos.", "GSSAPI is not supported"),
+    (
+        "ssl.protocol",
+        "TLS 1.3 and 1.2 are used, whichever the broker prefers: leave it away",
+    ),
+];
+
 pub(crate) fn is_setting(name: &str) -> bool {
-    NAMES.contains(&name)
+    NAMES.contains(&name) || refused(name).is_some()
+}
+
+fn refused(name: &str) -> Option<&'static str> {
+    let mut refused = REFUSED.iter().filter(|(begin, _)| name.starts_with(begin));
+    refused
+        .next()
+        .filter(|_| !NAMES.contains(&name))
+        .map(|(_, problem)| *problem)
 }
 
 impl Security {
@@ -68,9 +112,17 @@ impl Security {
                 &format!("has no meaning with security.protocol={protocol}"),
             );
         }
-        for kind in ["ssl.truststore.type", "ssl.keystore.type"] {
-            if get(kind).is_some_and(|kind| kind != "PEM") {
-                return refuse(kind, "only PEM can be read");
+        for (setting, convert) in [
+            ("ssl.truststore.type", CONVERT_TRUSTSTORE),
+            ("ssl.keystore.type", CONVERT_KEYSTORE),
+        ] {
+            if get(setting).is_some_and(|kind| !kind.eq_ignore_ascii_case("PEM")) {
+                return refuse(setting, &format!("only PEM can be read: {convert}"));
+            }
+        }
+        for (name, _) in properties.iter() {
+            if let Some(problem) = refused(name) {
+                return refuse(name, problem);
             }
         }
         let algorithm = "ssl.endpoint.identification.algorithm";
@@ -84,8 +136,26 @@ impl Security {
     }
 }
 
+/// How the other formats that Java reads become PEM.
+const CONVERT_TRUSTSTORE: &str = "keytool -list -rfc -keystore truststore.jks > truststore.pem";
+const CONVERT_KEYSTORE: &str = "keytool -importkeystore -srckeystore keystore.jks -destkeystore \
+                                keystore.p12 -deststoretype PKCS12, and openssl pkcs12 -in \
+                                keystore.p12 -nodes -out keystore.pem";
+
 fn file(name: &str, path: &str) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| Error::config(name, format!("{path}: {error}")))
+    let read = std::fs::read(path);
+    let bytes = read.map_err(|error| Error::config(name, format!("{path}: {error}")))?;
+    let begin = b"-----BEGIN ";
+    if bytes.windows(begin.len()).any(|window| window == begin) {
+        return Ok(bytes);
+    }
+    let convert = match name {
+        "ssl.truststore.location" | "ssl.ca.location" => CONVERT_TRUSTSTORE,
+        _ => CONVERT_KEYSTORE,
+    };
+    // Java's default is another format, and the setting that says so may be absent.
+    let problem = format!("{path} is not PEM. A store of Java is converted by: {convert}");
+    Err(Error::config(name, problem))
 }
 
 fn tls<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Result<Tls> {
@@ -115,12 +185,13 @@ fn tls<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Result<Tls> {
 }
 
 fn sasl<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Result<Sasl> {
-    let jaas = get("sasl.jaas.config").unwrap_or_default();
+    let jaas = Jaas::parse(get("sasl.jaas.config").unwrap_or_default())?;
     let find = |name: &str, from_jaas: &str| {
-        let value = get(name)
+        let value = get(name).or_else(|| jaas.get(from_jaas));
+        let problem = format!("is needed, or {from_jaas} in sasl.jaas.config");
+        value
             .map(str::to_owned)
-            .or_else(|| jaas_option(jaas, from_jaas));
-        value.ok_or_else(|| Error::config(name, "is needed"))
+            .ok_or_else(|| Error::config(name, problem))
     };
     let (username, password) = (
         || find("sasl.username", "username"),
@@ -140,20 +211,81 @@ fn sasl<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Result<Sasl> {
             password: password()?,
         }),
         "OAUTHBEARER" => {
-            let problem = "OAUTHBEARER needs a source of tokens, which only code can give";
-            Err(Error::config("sasl.mechanism", problem))
+            let source = oauth::source(get(oauth::ENDPOINT), &jaas)?;
+            Ok(Sasl::OAuthBearer(source))
         }
         _ => {
-            let problem = "must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512";
+            let problem = "must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER";
             Err(Error::config("sasl.mechanism", problem))
         }
     }
 }
 
-/// An option of a login module, as Java writes it: `name="value"`.
-fn jaas_option(jaas: &str, name: &str) -> Option<String> {
-    let options = jaas.split_ascii_whitespace();
-    let mut values = options.filter_map(|option| option.strip_prefix(name)?.strip_prefix('='));
-    let value = values.next()?.trim_end_matches(';');
-    Some(value.trim_matches(['"', '\'']).to_owned())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(pairs: &[(&str, &str)]) -> String {
+        let properties: Properties = pairs.iter().copied().collect();
+        Security::from_properties(&properties)
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn a_truststore_that_is_not_pem_is_an_error_that_says_how_to_convert_it() {
+        let ssl = ("security.protocol", "SSL");
+        let problem_of_type = problem(&[ssl, ("ssl.truststore.type", "JKS")]);
+        assert!(problem_of_type.starts_with("ssl.truststore.type: only PEM"));
+        assert!(problem_of_type.contains("keytool"), "{problem_of_type}");
+        // This file is not PEM either.
+        let location = ("ssl.truststore.location", "Cargo.toml");
+        let problem_of_file = problem(&[ssl, location]);
+        assert!(
+            problem_of_file.contains("Cargo.toml is not PEM"),
+            "{problem_of_file}"
+        );
+        let password = problem(&[ssl, ("ssl.truststore.password", "secret")]);
+        assert!(
+            password.starts_with("ssl.truststore.password: PEM needs no"),
+            "{password}"
+        );
+    }
+
+    #[test]
+    fn oauthbearer_has_its_tokens_from_code_a_file_or_claims_for_tests() {
+        let protocol = ("security.protocol", "SASL_PLAINTEXT");
+        let mechanism = ("sasl.mechanism", "OAUTHBEARER");
+        let endpoint = |url| ("sasl.oauthbearer.token.endpoint.url", url);
+        for (more, expected) in [
+            (
+                endpoint("https://a"),
+                "sasl.oauthbearer.token.endpoint.url: only file:",
+            ),
+            (
+                ("sasl.oauthbearer.scope.claim.name", "s"),
+                "sasl.oauthbearer.scope.claim.name: ",
+            ),
+            (
+                ("sasl.jaas.config", "Module required;"),
+                "sasl.mechanism: OAUTHBEARER needs",
+            ),
+            (
+                (
+                    "sasl.jaas.config",
+                    "Module required unsecuredLoginNumberClaim_a=b;",
+                ),
+                "sasl.jaas.config: unsecuredLoginNumberClaim_a is not a number",
+            ),
+        ] {
+            let problem = problem(&[protocol, mechanism, more]);
+            assert!(problem.starts_with(expected), "{problem}");
+        }
+        let unsecured = "Module required unsecuredLoginStringClaim_sub=alice;";
+        for more in [("sasl.jaas.config", unsecured), endpoint("file:///token")] {
+            let properties: Properties = [protocol, mechanism, more].into_iter().collect();
+            let security = Security::from_properties(&properties).unwrap();
+            assert_eq!(format!("{:?}", security.sasl), "Some(OAUTHBEARER)");
+        }
+    }
 }
