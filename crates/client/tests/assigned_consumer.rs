@@ -2,14 +2,25 @@
 
 mod common;
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
+use bytes::Bytes;
 use common::{produce, servers, unique, with_topic};
 use futures_util::StreamExt;
 use kohort::{
-    CommittedOffset, Consumer, ConsumerConfig, TopicPartition,
+    ApiKey, CommittedOffset, Consumer, ConsumerConfig, TopicPartition,
     consumer::{OffsetReset, OwnedRecord, Seek},
+    rpc::messages::*,
+    testing::{Fate, TestBroker},
 };
+use kohort_wire::{
+    codec::Decoder,
+    frame::{RequestHeader, decode_request},
+};
+use tokio::sync::mpsc;
 
 async fn read(consumer: &Consumer, count: usize) -> Vec<OwnedRecord> {
     let mut records = Vec::new();
@@ -203,4 +214,80 @@ async fn a_stream_gives_each_record_once_and_leaves_the_rest_when_dropped() {
         offsets(&read(&consumer, 300).await),
         (700..1000).collect::<Vec<_>>()
     );
+}
+
+/// A consumer that has read ten records, and a leader of a new epoch whose log ends at offset 5 for
+/// the epoch before. Returns the offsets at which it fetches after it has asked.
+async fn truncated(
+    broker: &TestBroker,
+    offset_reset: OffsetReset,
+) -> (Consumer, mpsc::UnboundedReceiver<i64>) {
+    broker.create_topic("t", 1).await.unwrap();
+    produce(broker.servers(), "t", Some(0), 0..10).await;
+    let config = ConsumerConfig {
+        offset_reset,
+        ..ConsumerConfig::new(broker.servers())
+    };
+    let consumer = Consumer::connect(config).await.unwrap();
+    let partition = TopicPartition::new("t", 0);
+    consumer
+        .assign([(partition.clone(), Seek::Earliest)])
+        .unwrap();
+    let mut count = 0;
+    while count < 10 {
+        count += consumer.poll().await.unwrap().len();
+    }
+    let (asked, fetched) = mpsc::unbounded_channel();
+    let validated = AtomicBool::new(false);
+    broker.on_request(move |request| {
+        let frame = Bytes::copy_from_slice(request.frame);
+        let mut input = Decoder::new(frame);
+        match request.api {
+            Some(ApiKey::OffsetForLeaderEpoch) => {
+                validated.store(true, Ordering::Relaxed);
+                let partition = LeaderEpochEndOffset {
+                    leader_epoch: 0,
+                    end_offset: 5,
+                    ..Default::default()
+                };
+                let topic = OffsetForLeaderTopicResult {
+                    topic: "t".into(),
+                    partitions: vec![partition],
+                };
+                let response = OffsetForLeaderEpochResponse {
+                    topics: vec![topic],
+                    ..Default::default()
+                };
+                request.answer(&response).unwrap()
+            }
+            Some(ApiKey::Fetch) if validated.load(Ordering::Relaxed) => {
+                RequestHeader::decode(&mut input).unwrap();
+                let fetch: FetchRequest = decode_request(input, request.version).unwrap();
+                let partitions = fetch.topics.iter().flat_map(|topic| &topic.partitions);
+                partitions.for_each(|partition| drop(asked.send(partition.fetch_offset)));
+                Fate::Pass
+            }
+            _ => Fate::Pass,
+        }
+    });
+    let metadata = consumer.cluster().metadata();
+    let leader = metadata.leader(&partition).unwrap();
+    consumer.cluster().note_leader(&partition, leader, 1);
+    (consumer, fetched)
+}
+
+#[tokio::test]
+async fn when_the_log_was_truncated_reading_goes_on_where_the_leaders_agree() {
+    let broker = TestBroker::start().await.unwrap();
+    let (_consumer, mut fetched) = truncated(&broker, OffsetReset::Earliest).await;
+    assert_eq!(fetched.recv().await, Some(5));
+}
+
+#[tokio::test]
+async fn when_the_log_was_truncated_the_application_decides_if_it_wants_to() {
+    let broker = TestBroker::start().await.unwrap();
+    let (consumer, _fetched) = truncated(&broker, OffsetReset::None).await;
+    let error = consumer.poll().await.unwrap_err();
+    let expected = "the log was truncated from offset 10 to 5";
+    assert!(error.to_string().contains(expected), "{error}");
 }

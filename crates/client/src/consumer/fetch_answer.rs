@@ -8,6 +8,7 @@ use super::{
     fetched::Fetched,
     partition::{Fetching, Partition, Position},
     shared::Shared,
+    validate::truncated,
 };
 use crate::{
     ByteString, Error, Result, Subject, TopicPartition, error::check, rpc::BrokerMetadata,
@@ -122,24 +123,14 @@ fn one(shared: &Shared, broker: i32, asked: &Asked, data: FetchPartitionData) ->
     partition.log_start_offset = known(data.log_start_offset);
     if data.diverging_epoch.end_offset >= 0 {
         // What was read last is not in the log any more (KIP-320): it was cut off.
-        let to = data.diverging_epoch.end_offset.min(asked.offset);
-        tracing::warn!(partition = %asked.name, from = asked.offset, to, "the log was truncated");
-        if shared.config.offset_reset.spec().is_none() {
-            partition.fetching = Fetching::Stuck;
-            let subject = Subject::Partition(asked.name.clone());
-            state.report(Error::kafka(
-                ApiKey::Fetch,
-                subject,
-                ErrorCode::OFFSET_OUT_OF_RANGE,
-            ));
-            return (true, false);
-        }
-        // Records before that may be waiting for the application: they are as they were.
-        partition.fetching = Fetching::At(Position {
-            offset: to,
+        let end = Position {
+            offset: data.diverging_epoch.end_offset,
             leader_epoch: known(i64::from(data.diverging_epoch.epoch)).map(|epoch| epoch as i32),
-        });
-        return (false, false);
+        };
+        let error = truncated(shared, &asked.name, partition, asked.offset, end);
+        let stuck = error.is_some();
+        error.into_iter().for_each(|error| state.report(error));
+        return (stuck, false);
     }
     if data.preferred_read_replica >= 0 {
         let until = Instant::now() + shared.cluster.config().metadata_max_age;

@@ -10,10 +10,11 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     fetch_answer::{Asked, apply},
-    partition::{Fetching, Partition},
+    partition::{Fetching, Partition, Position},
     resolve,
     session::{Session, Wanted},
     shared::{Shared, State},
+    validate::{Doubt, validate},
 };
 use crate::{
     ByteString, Result, TopicPartition,
@@ -38,6 +39,8 @@ pub(super) enum Event {
     Fetched(i32, Vec<Asked>, Result<FetchResponse>),
     /// Something was asked about partitions, and they know.
     Resolved,
+    /// The same, and news of these topics is needed.
+    Validated(Vec<ByteString>),
     Refreshed,
 }
 
@@ -80,6 +83,7 @@ impl Fetcher {
         let mut unknown = FxHashSet::default();
         let mut committed = Vec::new();
         let mut by_time = Vec::new();
+        let mut doubts: FxHashMap<i32, Vec<_>> = FxHashMap::default();
         {
             let shared = self.shared.clone();
             let mut state = shared.lock();
@@ -99,14 +103,21 @@ impl Fetcher {
                         partition.fetching = Fetching::Finding;
                         by_time.push((name.clone(), spec, partition.lease));
                     }
-                    Fetching::At(_) if partition.is_fetchable(share) => {
-                        match metadata.partition(name).and_then(|known| known.leader) {
-                            Some(leader) => {
-                                self.plan(&mut plan, &metadata, name, partition, leader)
+                    Fetching::At(position) if partition.is_fetchable(share) => {
+                        let known = metadata.partition(name);
+                        let Some((known, leader)) = known.and_then(|k| Some((k, k.leader?))) else {
+                            unknown.insert(name.topic.clone());
+                            continue;
+                        };
+                        match partition.doubt(position, known.leader_epoch) {
+                            Some(doubt) => {
+                                partition.fetching = Fetching::Finding;
+                                doubts
+                                    .entry(leader)
+                                    .or_default()
+                                    .push((name.clone(), doubt));
                             }
-                            None => {
-                                unknown.insert(name.topic.clone());
-                            }
+                            None => self.plan(&mut plan, &metadata, name, partition, leader),
                         }
                     }
                     _ => {}
@@ -137,6 +148,12 @@ impl Fetcher {
             self.events.push(Box::pin(async move {
                 resolve::find_by_time(&shared, by_time).await;
                 Event::Resolved
+            }));
+        }
+        for (leader, doubts) in doubts {
+            let shared = self.shared.clone();
+            self.events.push(Box::pin(async move {
+                Event::Validated(validate(&shared, leader, doubts).await)
             }));
         }
         let outdated = self.refreshed + self.shared.cluster.config().metadata_max_age <= now;
@@ -262,6 +279,7 @@ impl Fetcher {
     fn on(&mut self, event: Event) {
         match event {
             Event::Resolved => {}
+            Event::Validated(outdated) => self.refresh(outdated),
             Event::Refreshed => {
                 self.refreshing = false;
                 self.refreshed = Instant::now();
@@ -288,6 +306,22 @@ impl Fetcher {
 }
 
 impl Partition {
+    /// Whether there may be something else at the position than there was: another leader than the
+    /// one under which it is known to be in the log.
+    fn doubt(&mut self, position: Position, current_epoch: i32) -> Option<Doubt> {
+        let known = position.leader_epoch.is_none() || current_epoch < 0;
+        if known || self.validated == Some(current_epoch) {
+            // Records that are read now are in the log.
+            self.validated = Some(current_epoch);
+            return None;
+        }
+        Some(Doubt {
+            lease: self.lease,
+            position,
+            current_epoch,
+        })
+    }
+
     fn is_fetchable(&self, share: usize) -> bool {
         !self.in_flight
             && !self.paused

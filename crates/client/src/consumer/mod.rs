@@ -73,6 +73,7 @@ mod resolve;
 mod session;
 mod shared;
 mod stream;
+mod validate;
 
 use std::{sync::Arc, time::Duration};
 

@@ -45,7 +45,7 @@ pub(super) enum Fetching {
     FindCommitted,
     /// The offset is to be asked for, by time.
     Find(OffsetSpec),
-    /// It is being asked for.
+    /// It is being asked for, or whether it is still in the log.
     Finding,
     /// There.
     At(Position),
@@ -66,6 +66,8 @@ pub(super) struct Partition {
     /// What was last committed by this consumer, or found to be.
     pub(super) committed: Option<i64>,
     pub(super) fetching: Fetching,
+    /// Under which epoch of the leader the position is known to be in the log.
+    pub(super) validated: Option<i32>,
     pub(super) fetched: VecDeque<Fetched>,
     pub(super) fetched_bytes: usize,
     pub(super) in_flight: bool,
@@ -90,6 +92,7 @@ impl Partition {
             finished: None,
             committed: None,
             fetching: Fetching::Stuck,
+            validated: None,
             fetched: VecDeque::new(),
             fetched_bytes: 0,
             in_flight: false,
@@ -112,6 +115,7 @@ impl Partition {
         self.in_flight = false;
         self.not_before = None;
         self.failures = 0;
+        self.validated = None;
         self.fetched.clear();
         self.fetching = match to {
             Seek::Offset(offset) => Fetching::At(Position {
@@ -135,6 +139,7 @@ impl Partition {
     /// It has been found where reading begins.
     pub(super) fn found(&mut self, position: Position) {
         self.fetching = Fetching::At(position);
+        self.validated = None;
         self.position = Some(position);
         self.finished = Some(position);
         self.failures = 0;
