@@ -264,7 +264,9 @@ async fn truncated(
                 RequestHeader::decode(&mut input).unwrap();
                 let fetch: FetchRequest = decode_request(input, request.version).unwrap();
                 let partitions = fetch.topics.iter().flat_map(|topic| &topic.partitions);
-                partitions.for_each(|partition| drop(asked.send(partition.fetch_offset)));
+                for partition in partitions {
+                    let _ = asked.send(partition.fetch_offset);
+                }
                 Fate::Pass
             }
             _ => Fate::Pass,
