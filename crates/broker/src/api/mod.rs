@@ -22,6 +22,7 @@ mod metadata;
 mod offset_for_leader_epoch;
 mod offsets;
 mod produce;
+mod rewinds;
 mod table;
 
 use std::{fmt::Debug, future::Future, pin::Pin, sync::Arc};

@@ -1,12 +1,16 @@
 //! OffsetCommit (8), OffsetFetch (9) and OffsetDelete (47). The coordinator knows topics by their
-//! names; newer clients send ids (KIP-848), which are replaced here.
+//! names; newer clients send ids (KIP-848), which are replaced here. A commit that asks for a rewind
+//! is answered once that has happened.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use kohort_group::coordinator::{Reply, Request};
 use kohort_wire::{ByteString, ErrorCode, messages::*};
 
-use super::Call;
+use super::{
+    Call,
+    rewinds::{self, Commit},
+};
 use crate::{groups::Patience, topics::Snapshot};
 
 /// The first version of OffsetCommit and OffsetFetch that has topic ids.
@@ -33,16 +37,29 @@ pub(super) async fn commit(call: Call, mut request: OffsetCommitRequest) -> Offs
     }
     let group_id = request.group_id.clone();
     let asked_for = request.topics.clone();
+    let (request, patience) = match examine(snapshot, request).await {
+        Commit::Plain(request) => (request, Patience::Prompt),
+        Commit::Rewind(_) if !unknown.is_empty() => {
+            unknown.extend(not_attempted(&asked_for));
+            return OffsetCommitResponse {
+                topics: unknown,
+                ..OffsetCommitResponse::default()
+            };
+        }
+        // It takes as long as the owners of the partitions take to let go.
+        Commit::Rewind(request) => (request, Patience::Parked),
+        Commit::Refused(topics) => {
+            unknown.extend(topics);
+            return OffsetCommitResponse {
+                topics: unknown,
+                ..OffsetCommitResponse::default()
+            };
+        }
+    };
     let request = Request::OffsetCommit { version, request };
     let groups = &call.node.groups;
     let reply = groups
-        .ask(
-            &call.node,
-            &group_id,
-            call.caller(),
-            request,
-            Patience::Prompt,
-        )
+        .ask(&call.node, &group_id, call.caller(), request, patience)
         .await;
     let mut response = match reply {
         Ok(Reply::OffsetCommit(response)) => response,
@@ -68,6 +85,27 @@ pub(super) async fn commit(call: Call, mut request: OffsetCommitRequest) -> Offs
     }
     response.topics.extend(unknown);
     response
+}
+
+/// What the commit is. Those of members, and of consumers without a group, are told at once.
+async fn examine(snapshot: Arc<Snapshot>, request: OffsetCommitRequest) -> Commit {
+    if !rewinds::may_be_rewind(&snapshot, &request) {
+        return Commit::Plain(request);
+    }
+    // The log of a partition may have to be opened.
+    let examined = tokio::task::spawn_blocking(move || rewinds::examine(&snapshot, request));
+    match examined.await {
+        Ok(commit) => commit,
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}
+
+fn not_attempted(topics: &[OffsetCommitRequestTopic]) -> Vec<OffsetCommitResponseTopic> {
+    let code = ErrorCode::OPERATION_NOT_ATTEMPTED;
+    topics
+        .iter()
+        .map(|topic| refused_commit(topic, code))
+        .collect()
 }
 
 fn refused_commit(
