@@ -100,6 +100,7 @@ pub(crate) const BROKER: Table = Table(&[
     Definition::new("kohort.group.rewind.unmarked.commits", Bool, "false", "Whether an administrator's commit rewinds a group that has members although its metadata does not begin with kohort:rewind: for user interfaces that cannot set metadata. A consumer without a group membership that shares the group's id by mistake sends the same."),
     Definition::new("kohort.group.events.enable", Bool, "true", "Whether what happens to groups is kept in the topic __kohort_group_events. It is logged in any case."),
     Definition::new("kohort.group.events.retention.ms", Long, "604800000", "The retention.ms that __kohort_group_events gets when it is created. Afterwards it is the topic's own.").rule(AtLeast(-1)).at_start(),
+    Definition::new("kohort.group.new.partitions.from.start", Bool, "true", "Whether groups start new partitions of their topics at the first record, whatever auto.offset.reset says."),
     Definition::new("offset.metadata.max.bytes", Int, "4096", "The most bytes of metadata of a committed offset.").rule(AtLeast(0)).at_start(),
     Definition::new("offsets.retention.minutes", Int, "10080", "How long committed offsets outlive the use of their group.").rule(AtLeast(1)).at_start(),
     Definition::new("offsets.retention.check.interval.ms", Long, "600000", "How often offsets are looked through for expired ones.").rule(AtLeast(1)).at_start(),

@@ -43,6 +43,7 @@ pub(crate) fn coordinator_config(broker: &Values, groups: &BTreeMap<String, Valu
         consumer_assignors: assignors,
         consumer_migration_policy: migration_policy,
         consumer_regex_refresh_interval_ms: view.int("group.consumer.regex.refresh.interval.ms"),
+        new_partitions_from_start: view.flag("kohort.group.new.partitions.from.start"),
         offset_metadata_max_bytes: view.size("offset.metadata.max.bytes"),
         offsets_retention_ms: view
             .long("offsets.retention.minutes")
@@ -70,6 +71,9 @@ fn overrides(values: &Values) -> GroupOverrides {
             "kohort.consumer.shortest.heartbeat.interval.ms",
         ),
         consumer_connection_grace_ms: own("kohort.consumer.connection.grace.ms"),
+        new_partitions_from_start: values
+            .contains_key("kohort.new.partitions.from.start")
+            .then(|| view.flag("kohort.new.partitions.from.start")),
         consumer_assignment_interval_ms: own("consumer.assignment.interval.ms"),
     }
 }

@@ -37,6 +37,13 @@ pub(crate) const GROUP: Table = Table(&[
     .rule(AtLeast(0))
     .fallbacks(&[("kohort.group.consumer.connection.grace.ms", 1)]),
     Definition::new(
+        "kohort.new.partitions.from.start",
+        Bool,
+        "true",
+        "Whether the group starts new partitions of its topics at the first record, whatever auto.offset.reset says. Also of classic groups.",
+    )
+    .fallbacks(&[("kohort.group.new.partitions.from.start", 1)]),
+    Definition::new(
         "consumer.assignment.interval.ms",
         Int,
         "1000",

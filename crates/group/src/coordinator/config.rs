@@ -36,6 +36,8 @@ pub struct Config {
     pub consumer_migration_policy: MigrationPolicy,
     /// `group.consumer.regex.refresh.interval.ms`.
     pub consumer_regex_refresh_interval_ms: i32,
+    /// Whether groups start new partitions at their first record (kohort's own).
+    pub new_partitions_from_start: bool,
     /// `offset.metadata.max.bytes`: metadata of a commit.
     pub offset_metadata_max_bytes: usize,
     /// `offsets.retention.minutes`, in milliseconds.
@@ -63,6 +65,8 @@ pub struct GroupOverrides {
     pub consumer_shortest_heartbeat_interval_ms: Option<i32>,
     /// How long a dynamic member may be away whose connection has closed (kohort's own).
     pub consumer_connection_grace_ms: Option<i32>,
+    /// Whether new partitions start at their first record (kohort's own).
+    pub new_partitions_from_start: Option<bool>,
     /// `consumer.assignment.interval.ms`.
     pub consumer_assignment_interval_ms: Option<i32>,
 }
@@ -115,6 +119,7 @@ impl Default for Config {
             consumer_assignors: vec![Assignor::Uniform, Assignor::Range],
             consumer_migration_policy: MigrationPolicy::default(),
             consumer_regex_refresh_interval_ms: 600_000,
+            new_partitions_from_start: true,
             offset_metadata_max_bytes: 4_096,
             offsets_retention_ms: 7 * 24 * 3_600_000,
             offsets_retention_check_interval_ms: 600_000,
@@ -151,6 +156,12 @@ impl Config {
     pub fn consumer_connection_grace_ms(&self, group_id: &str) -> i32 {
         let own = self.overrides(group_id).consumer_connection_grace_ms;
         own.unwrap_or(self.consumer_connection_grace_ms)
+    }
+
+    /// Whether a group, of whichever protocol, starts new partitions at their first record.
+    pub fn new_partitions_from_start(&self, group_id: &str) -> bool {
+        let own = self.overrides(group_id).new_partitions_from_start;
+        own.unwrap_or(self.new_partitions_from_start)
     }
 
     /// The least time between two target assignments of a consumer group.

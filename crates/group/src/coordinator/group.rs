@@ -6,6 +6,7 @@ use super::{
     consumer::ConsumerGroup,
     offsets::GroupOffsets,
     rewind::{Rewind, Rewound},
+    starts::Seen,
 };
 
 /// A group: its members, in one of the protocols, and its committed offsets.
@@ -18,6 +19,8 @@ pub(crate) struct Group {
     pub(crate) rewind: Option<Box<Rewind>>,
     /// The last one that has happened.
     pub(crate) rewound: Option<Box<Rewound>>,
+    /// What it has seen of its topics.
+    pub(crate) seen: Seen,
 }
 
 /// The members of a group and what they have agreed on.
@@ -55,6 +58,7 @@ impl Group {
             offsets: GroupOffsets::default(),
             rewind: None,
             rewound: None,
+            seen: Seen::default(),
         }
     }
 

@@ -44,6 +44,7 @@ impl Group {
     /// The records that make an end of the group; its offsets apart.
     pub(crate) fn tombstones(&self) -> Vec<Record> {
         let mut records: Vec<Record> = self.rewind_tombstones().collect();
+        records.extend(self.seen.tombstones(&self.id));
         match &self.members {
             Members::Classic(_) => {
                 let key = GroupMetadataKey {
@@ -175,6 +176,7 @@ impl Shard {
             group.offsets.is_empty()
                 && group.rewind.is_none()
                 && group.rewound.is_none()
+                && group.seen.is_empty()
                 && group.classic().is_some_and(|classic| {
                     classic.is_empty()
                         && classic.state_since.is_none()

@@ -22,6 +22,7 @@ mod record;
 mod request;
 mod rewind;
 mod shard;
+mod starts;
 mod topics;
 
 pub use config::{Config, GroupOverrides, MigrationPolicy};
@@ -36,6 +37,7 @@ pub use rewind::{
     RewoundValue,
 };
 pub use shard::Shard;
+pub use starts::{GroupSeenKey, GroupSeenValue, TopicSeenKey, TopicSeenValue};
 pub use topics::{LogStarts, Topic, Topics};
 
 /// A time in milliseconds since 1970. The shell derives it from a monotonic clock, so that sessions

@@ -6,7 +6,10 @@ use kohort_wire::{
     messages::*,
 };
 
-use super::rewind::{RewindKey, RewindValue, RewoundKey, RewoundValue};
+use super::{
+    rewind::{RewindKey, RewindValue, RewoundKey, RewoundValue},
+    starts::{GroupSeenKey, GroupSeenValue, TopicSeenKey, TopicSeenValue},
+};
 
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident = $kind:literal, $key:ident => $value:ident |$v:ident| $version:expr;)*) => {
@@ -88,6 +91,10 @@ records! {
     /// What a member owns.
     ConsumerCurrentMemberAssignment = 8,
         ConsumerGroupCurrentMemberAssignmentKey => ConsumerGroupCurrentMemberAssignmentValue |_value| 0;
+    /// When a group began to look at its topics: kohort's own type, as is the next.
+    GroupSeen = 27_505, GroupSeenKey => GroupSeenValue |_value| 0;
+    /// What a group has seen of a topic.
+    TopicSeen = 27_506, TopicSeenKey => TopicSeenValue |_value| 0;
     /// The topics that a regular expression matched.
     ConsumerRegularExpression = 16,
         ConsumerGroupRegularExpressionKey => ConsumerGroupRegularExpressionValue |_value| 0;

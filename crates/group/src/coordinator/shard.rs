@@ -236,6 +236,8 @@ impl Shard {
             Record::GroupMetadata(key, value) => self.apply_group_metadata(key, value.as_ref()),
             Record::Rewind(key, value) => self.apply_rewind(key, value.as_ref()),
             Record::Rewound(key, value) => self.apply_rewound(key, value.as_ref()),
+            Record::GroupSeen(key, value) => self.apply_group_seen(key, value.as_ref()),
+            Record::TopicSeen(key, value) => self.apply_topic_seen(key, value.as_ref()),
             consumer => self.apply_consumer(consumer),
         }
     }

@@ -170,6 +170,7 @@ impl ClassicStep<'_, '_> {
         let now = self.step.now;
         let record = self.group.to_record(now, |_| Bytes::new());
         self.emit(record);
+        self.topics_and_group().0.emptied();
         self.group.progress.end();
         self.event(What::Emptied {
             epoch: self.group.generation,

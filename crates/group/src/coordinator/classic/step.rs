@@ -4,10 +4,12 @@ use kohort_wire::{ErrorCode, messages::*};
 
 use super::{ClassicGroup, ClassicState};
 use crate::coordinator::{
-    Config, Id, Record, Reply, Shard, Token,
+    Config, Id, Record, Reply, Shard, Token, Topics,
     alarm::{Alarm, Alarms},
     history::{What, Who},
+    offsets::GroupOffsets,
     shard::Step,
+    starts::{Look, Seen},
 };
 
 /// A classic group, and all that a step of it may touch.
@@ -16,6 +18,9 @@ pub(crate) struct ClassicStep<'a, 'b> {
     pub(crate) group: &'a mut ClassicGroup,
     pub(crate) alarms: &'a mut Alarms,
     pub(crate) config: &'a Config,
+    pub(crate) topics: &'a Topics,
+    pub(crate) seen: &'a mut Seen,
+    pub(crate) offsets: &'a mut GroupOffsets,
     pub(crate) step: &'a mut Step<'b>,
 }
 
@@ -32,6 +37,9 @@ impl Shard {
             group: group.members.classic_mut()?,
             alarms: &mut self.alarms,
             config: &self.config,
+            topics: &self.topics,
+            seen: &mut group.seen,
+            offsets: &mut group.offsets,
             step,
         })
     }
@@ -60,6 +68,20 @@ impl ClassicStep<'_, '_> {
             Some(member) => member.who(),
             None => Who::new(&member_id.into(), None, &"".into(), &"".into()),
         }
+    }
+
+    /// A look at the group's topics, beside the group.
+    pub(super) fn topics_and_group(&mut self) -> (Look<'_>, &ClassicGroup) {
+        let look = Look {
+            group_id: self.id,
+            seen: self.seen,
+            offsets: self.offsets,
+            topics: self.topics,
+            now: self.step.now,
+            commits: self.config.new_partitions_from_start(self.id),
+            out: self.step.out,
+        };
+        (look, self.group)
     }
 
     /// Starts a member's session anew.

@@ -94,6 +94,11 @@ impl ClassicStep<'_, '_> {
             .iter()
             .map(|one| (&*one.member_id, &one.assignment))
             .collect();
+        // Before anybody is assigned a new partition, its first offset is committed.
+        let (look, group) = self.topics_and_group();
+        if let Some(topics) = &group.subscribed_topics {
+            look.at(topics.iter());
+        }
         let now = self.step.now;
         let record = self.group.to_record(now, |member| {
             by_member

@@ -35,7 +35,9 @@ impl Shard {
             | Record::OffsetCommit(..)
             | Record::GroupMetadata(..)
             | Record::Rewind(..)
-            | Record::Rewound(..) => return,
+            | Record::Rewound(..)
+            | Record::GroupSeen(..)
+            | Record::TopicSeen(..) => return,
         };
         if let Record::ConsumerMetadata(_, None) = record {
             self.drop_consumer_group(group_id);
@@ -126,7 +128,9 @@ impl ConsumerGroup {
             | Record::OffsetCommit(..)
             | Record::GroupMetadata(..)
             | Record::Rewind(..)
-            | Record::Rewound(..) => {}
+            | Record::Rewound(..)
+            | Record::GroupSeen(..)
+            | Record::TopicSeen(..) => {}
         }
     }
 }

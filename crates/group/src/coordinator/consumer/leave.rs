@@ -132,6 +132,7 @@ impl ConsumerStep<'_, '_> {
             // (KAFKA-20442).
             self.emit(records::target_epoch(self.id, self.group.epoch, 0));
             let epoch = self.group.epoch;
+            self.topics_and_group().0.emptied();
             self.event(What::Emptied { epoch });
             self.end_progress();
         }

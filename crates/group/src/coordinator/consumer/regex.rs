@@ -180,11 +180,15 @@ impl ConsumerStep<'_, '_> {
             if !self.group.knows_regex(&regex) {
                 continue;
             }
-            let before = self
-                .group
-                .resolved(&regex)
-                .map(|resolved| &*resolved.topics);
-            if before.unwrap_or_default() != &topics[..] {
+            let before = self.group.resolved(&regex);
+            let before = before.map(|resolved| resolved.topics.clone());
+            if let Some(before) = &before {
+                // They were not there when it was resolved before.
+                let names = topics.iter();
+                let (look, _) = self.topics_and_group();
+                look.matched(names.filter(|name| before.binary_search(name).is_err()));
+            }
+            if before.as_deref().unwrap_or_default() != &topics[..] {
                 changes.extend([Cause::RegexResolved {
                     regex: clean(&regex),
                     topics: topics.iter().cloned().collect(),

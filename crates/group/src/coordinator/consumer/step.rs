@@ -9,7 +9,9 @@ use crate::{
         Config, Id, Pace, Record, Shard, Topics, Work,
         alarm::{Alarm, Alarms},
         history::What,
+        offsets::GroupOffsets,
         shard::Step,
+        starts::{Look, Seen},
     },
 };
 
@@ -23,6 +25,8 @@ pub(crate) struct ConsumerStep<'a, 'b> {
     pub(crate) topics: &'a Arc<Topics>,
     /// Partitions that nobody may be given, because they are being rewound.
     pub(crate) withheld: Option<&'a TopicPartitions>,
+    pub(crate) seen: &'a mut Seen,
+    pub(crate) offsets: &'a mut GroupOffsets,
     pub(crate) step: &'a mut Step<'b>,
 }
 
@@ -42,6 +46,8 @@ impl Shard {
             pace: self.pace,
             topics: &self.topics,
             withheld: group.rewind.as_deref().map(|rewind| &rewind.partitions),
+            seen: &mut group.seen,
+            offsets: &mut group.offsets,
             step,
         })
     }
@@ -52,6 +58,20 @@ impl ConsumerStep<'_, '_> {
     pub(crate) fn emit(&mut self, record: Record) {
         self.group.apply(&record);
         self.step.out.records.push(record);
+    }
+
+    /// A look at the group's topics, beside the group.
+    pub(super) fn topics_and_group(&mut self) -> (Look<'_>, &ConsumerGroup) {
+        let look = Look {
+            group_id: self.id,
+            seen: self.seen,
+            offsets: self.offsets,
+            topics: self.topics,
+            now: self.step.now,
+            commits: self.config.new_partitions_from_start(self.id),
+            out: self.step.out,
+        };
+        (look, self.group)
     }
 
     pub(crate) fn event(&mut self, what: impl Into<What>) {

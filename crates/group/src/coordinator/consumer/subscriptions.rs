@@ -93,7 +93,7 @@ impl Subscriptions {
     }
 
     /// Every topic, sorted by name.
-    pub(crate) fn topics(&self) -> impl Iterator<Item = &Id> {
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &Id> + Clone {
         self.topics.keys()
     }
 

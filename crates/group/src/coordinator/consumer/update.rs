@@ -148,6 +148,9 @@ impl ConsumerStep<'_, '_> {
         if change.is_none() && self.group.topics_version == version {
             return;
         }
+        // Before anybody is assigned a new partition, its first offset is committed.
+        let (look, group) = self.topics_and_group();
+        look.at(group.subscriptions().topics());
         let hash = metadata_hash(self.group.subscriptions().topics(), self.topics);
         let known_version = std::mem::replace(&mut self.group.topics_version, version);
         let causes = match change {

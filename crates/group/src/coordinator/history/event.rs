@@ -139,6 +139,11 @@ pub enum What {
         /// Why.
         why: Deletion,
     },
+    /// New partitions of topics that the group subscribes to: their first offsets are committed.
+    NewPartitions {
+        /// Which, and where they start.
+        offsets: Few<Offset>,
+    },
     /// Committed offsets expired.
     OffsetsExpired {
         /// How many.

@@ -450,6 +450,9 @@ impl Display for What {
             What::Deleted {
                 why: Deletion::Unused,
             } => f.write_str("deleted: it has neither members nor offsets"),
+            What::NewPartitions { offsets } => {
+                write!(f, "new partitions start at their first record: {offsets}")
+            }
             What::OffsetsExpired { count } => {
                 write!(f, "{} expired", counted(*count, "committed offset"))
             }

@@ -128,8 +128,13 @@ impl Shard {
         for group in self.groups.values() {
             for (topic, partitions) in group.offsets.iter() {
                 if topics.iter().any(|deleted| **deleted == **topic) {
-                    let partitions = partitions.keys();
-                    records.extend(partitions.map(|&p| store::tombstone(&group.id, topic, p)));
+                    // What was committed for a topic that has come again meanwhile stays.
+                    let id = self.topics.get(topic).map(|topic| topic.id);
+                    let gone = partitions
+                        .iter()
+                        .filter(|(_, offset)| Some(offset.topic_id) != id)
+                        .map(|(&p, _)| store::tombstone(&group.id, topic, p));
+                    records.extend(gone);
                 }
             }
         }

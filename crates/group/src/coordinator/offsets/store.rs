@@ -39,6 +39,26 @@ impl GroupOffsets {
         self.topics.iter()
     }
 
+    pub(crate) fn has_topic(&self, topic: &str) -> bool {
+        self.topics.contains_key(topic)
+    }
+
+    /// Takes up what a record says.
+    pub(crate) fn apply(&mut self, key: &OffsetCommitKey, value: Option<&OffsetCommitValue>) {
+        let Some(value) = value else {
+            return self.remove(&key.topic, key.partition);
+        };
+        let offset = CommittedOffset {
+            offset: value.offset,
+            leader_epoch: value.leader_epoch,
+            metadata: (&*value.metadata).into(),
+            committed_at: value.commit_timestamp,
+            expires_at: Some(value.expire_timestamp).filter(|&at| at >= 0),
+            topic_id: value.topic_id,
+        };
+        self.set(&key.topic, key.partition, offset);
+    }
+
     fn set(&mut self, topic: &str, partition: i32, offset: CommittedOffset) {
         match self.topics.get_mut(topic) {
             Some(partitions) => {
@@ -91,26 +111,11 @@ impl Shard {
         key: &OffsetCommitKey,
         value: Option<&OffsetCommitValue>,
     ) {
-        match value {
-            Some(value) => {
-                let offset = CommittedOffset {
-                    offset: value.offset,
-                    leader_epoch: value.leader_epoch,
-                    metadata: (&*value.metadata).into(),
-                    committed_at: value.commit_timestamp,
-                    expires_at: Some(value.expire_timestamp).filter(|&at| at >= 0),
-                    topic_id: value.topic_id,
-                };
-                self.group_or_new(&key.group)
-                    .offsets
-                    .set(&key.topic, key.partition, offset);
-            }
-            None => {
-                if let Some(group) = self.groups.get_mut(&*key.group) {
-                    group.offsets.remove(&key.topic, key.partition);
-                    self.forget_if_nothing_is_left(&key.group);
-                }
-            }
+        if value.is_some() {
+            self.group_or_new(&key.group).offsets.apply(key, value);
+        } else if let Some(group) = self.groups.get_mut(&*key.group) {
+            group.offsets.apply(key, None);
+            self.forget_if_nothing_is_left(&key.group);
         }
     }
 

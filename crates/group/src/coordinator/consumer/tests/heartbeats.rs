@@ -92,6 +92,7 @@ fn a_group_may_have_timeouts_of_its_own() {
         consumer_heartbeat_interval_ms: Some(7_000),
         consumer_shortest_heartbeat_interval_ms: Some(7_000),
         consumer_connection_grace_ms: None,
+        new_partitions_from_start: None,
         consumer_assignment_interval_ms: Some(0),
     };
     let mut world = World::with(|config| {

@@ -18,5 +18,6 @@ mod regexes;
 mod rejections;
 mod replaying;
 mod restarting;
+mod starts;
 mod static_members;
 mod topics;

@@ -132,6 +132,8 @@ fn tombstone(record: &Record) -> Record {
         Record::GroupMetadata(_, value) => *value = None,
         Record::Rewind(_, value) => *value = None,
         Record::Rewound(_, value) => *value = None,
+        Record::GroupSeen(_, value) => *value = None,
+        Record::TopicSeen(_, value) => *value = None,
     }
     record
 }

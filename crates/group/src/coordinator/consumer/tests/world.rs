@@ -9,12 +9,13 @@ use super::client::Client;
 use crate::{
     TopicPartitions,
     coordinator::{
-        Caller, Config, Connection, Event, Id, Millis, Outbox, Record, Reply, Request, Shard,
-        Token, Topic, Topics, Work,
+        Caller, Config, Connection, Event, Id, LogStarts, Millis, Outbox, Record, Reply, Request,
+        Shard, Token, Topic, Topics, Work,
         consumer::{
             group::Resolved,
             member::{Current, Profile},
         },
+        starts::Seen,
     },
 };
 
@@ -31,6 +32,8 @@ pub(crate) struct World {
     pub(crate) config: Config,
     /// Over which connection requests come.
     pub(crate) connection: Option<Connection>,
+    /// Where all logs start.
+    pub(crate) log_start: i64,
     /// Whether work is done at once.
     pub(crate) works: bool,
     replies: BTreeMap<Token, Reply>,
@@ -56,6 +59,7 @@ impl World {
             work: Vec::new(),
             config,
             connection: None,
+            log_start: 0,
             works: true,
             replies: BTreeMap::new(),
             topics: BTreeMap::new(),
@@ -67,16 +71,17 @@ impl World {
     /// Makes a topic, a larger one, or another of the same name.
     pub(crate) fn topic(&mut self, name: &str, partition_count: i32) -> Uuid {
         self.sequence += 1;
-        let id = match self.topics.get(name) {
-            Some(topic) => topic.id,
-            None => Uuid(u128::from(self.sequence) << 64 | 0xbeef),
+        let new_id = Uuid(u128::from(self.sequence) << 64 | 0xbeef);
+        let (id, created_at) = match self.topics.get(name) {
+            Some(topic) => (topic.id, topic.created_at),
+            None => (new_id, self.now),
         };
         let topic = Topic {
             id,
             name: name.into(),
             partition_count,
             is_internal: name.starts_with("__"),
-            created_at: 0,
+            created_at,
         };
         self.topics.insert(name.to_owned(), topic);
         self.topics_changed();
@@ -97,7 +102,8 @@ impl World {
     }
 
     fn topics(&self) -> Topics {
-        Topics::new(self.version, self.topics.values().cloned())
+        let log_starts = Arc::new(LogStart(self.log_start));
+        Topics::new(self.version, self.topics.values().cloned()).with_log_starts(log_starts)
     }
 
     /// Sends a request. Its answer may take a while.
@@ -271,6 +277,15 @@ impl World {
     }
 }
 
+#[derive(Debug)]
+struct LogStart(i64);
+
+impl LogStarts for LogStart {
+    fn log_start_offset(&self, _topic_id: Uuid, _partition: i32) -> Option<i64> {
+        Some(self.0)
+    }
+}
+
 /// All that outlives a shard.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Snapshot {
@@ -279,6 +294,8 @@ pub(crate) struct Snapshot {
     pub(crate) targets: BTreeMap<Id, TopicPartitions>,
     pub(crate) resolved: BTreeMap<Id, Resolved>,
     pub(crate) owners: BTreeMap<(Uuid, i32), Id>,
+    pub(crate) seen: Seen,
+    pub(crate) offsets: BTreeMap<(Id, i32), i64>,
 }
 
 pub(crate) fn snapshot(shard: &Shard) -> BTreeMap<Id, Snapshot> {
@@ -308,6 +325,15 @@ pub(crate) fn snapshot(shard: &Shard) -> BTreeMap<Id, Snapshot> {
                     consumer.has_partition_metadata,
                 ),
                 owners: owners.collect(),
+                seen: group.seen.clone(),
+                offsets: group
+                    .offsets
+                    .iter()
+                    .flat_map(|(topic, partitions)| {
+                        let partitions = partitions.iter();
+                        partitions.map(|(&p, offset)| ((topic.clone(), p), offset.offset))
+                    })
+                    .collect(),
                 targets: consumer.all_targets(),
                 resolved: consumer
                     .all_resolved()
