@@ -149,3 +149,89 @@ async fn the_end_of_the_broker_is_not_the_end_of_its_members() {
         (ErrorCode::NONE, epoch)
     );
 }
+
+async fn grow(client: &mut Client, topic: &str, count: i32) {
+    let request = CreatePartitionsRequest {
+        topics: vec![CreatePartitionsTopic {
+            name: topic.into(),
+            count,
+            assignments: None,
+        }],
+        timeout_ms: 1_000,
+        validate_only: false,
+    };
+    let grown = client.ask(3, request).await;
+    assert_eq!(grown.results[0].error_code, ErrorCode::NONE);
+}
+
+/// Heartbeats until the member has so many partitions. Gives its epoch.
+async fn until_assigned(client: &mut Client, mut epoch: i32, count: usize) -> i32 {
+    let start = Instant::now();
+    loop {
+        let answer = client.ask(1, stay("a", epoch)).await;
+        assert_eq!(answer.error_code, ErrorCode::NONE);
+        epoch = answer.member_epoch;
+        let assigned = answer.assignment.map_or(0, |assignment| {
+            let topics = assignment.topic_partitions.iter();
+            topics.map(|topic| topic.partitions.len()).sum()
+        });
+        if assigned == count {
+            return epoch;
+        }
+        assert!(start.elapsed() < PATIENCE, "{assigned} partitions");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn new_partitions_start_at_the_first_record_that_is_left_after_a_restart_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = || builder().data_dir(folder.path()).start();
+    let broker = start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    client.produce("t", 0, &["before"]).await;
+    let epoch = client.ask(1, join("a", "t")).await.member_epoch;
+    assert_eq!(client.committed("g", "t", 0).await, -1, "a new group");
+    grow(&mut client, "t", 3).await;
+    client.produce("t", 1, &["a", "b", "c"]).await;
+    client.produce("t", 2, &["d"]).await;
+    let delete = DeleteRecordsRequest {
+        topics: vec![DeleteRecordsTopic {
+            name: "t".into(),
+            partitions: vec![DeleteRecordsPartition {
+                partition_index: 1,
+                offset: 2,
+            }],
+        }],
+        timeout_ms: 1_000,
+    };
+    client.ask(2, delete).await;
+    broker.shutdown().await;
+
+    let broker = start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    let epoch = until_assigned(&mut client, epoch, 3).await;
+    assert_eq!(client.committed("g", "t", 0).await, -1);
+    assert_eq!(client.committed("g", "t", 1).await, 2);
+    assert_eq!(client.committed("g", "t", 2).await, 0);
+
+    // The group may have it otherwise.
+    let off = IncrementalAlterConfigsRequest {
+        resources: vec![IncrementalAlterConfigsResource {
+            resource_type: 32,
+            resource_name: "g".into(),
+            configs: vec![IncrementalAlterableConfig {
+                name: "kohort.new.partitions.from.start".into(),
+                config_operation: 0,
+                value: Some("false".into()),
+            }],
+        }],
+        validate_only: false,
+    };
+    let altered = client.ask(1, off).await;
+    assert_eq!(altered.responses[0].error_code, ErrorCode::NONE);
+    grow(&mut client, "t", 4).await;
+    until_assigned(&mut client, epoch, 4).await;
+    assert_eq!(client.committed("g", "t", 3).await, -1);
+}

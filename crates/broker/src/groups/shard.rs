@@ -43,6 +43,8 @@ pub(super) struct ShardTask {
     waiting: HashMap<Token, Waiting>,
     waiting_checked: usize,
     next_token: u64,
+    /// The version of the topics and settings that the shard has.
+    topics_version: i64,
     /// When to tell the other shards how many heartbeats come to this one.
     load_due: Option<Instant>,
 }
@@ -80,6 +82,7 @@ impl ShardTask {
             waiting: HashMap::new(),
             waiting_checked: 0,
             next_token: 0,
+            topics_version: 0,
             load_due: None,
         }
     }
@@ -222,6 +225,11 @@ impl ShardTask {
     }
 
     fn take(&mut self, shard: &mut Shard, input: Input, out: &mut Outbox) {
+        // The leader of a classic group assigns what it has read of topics: the shard must not know
+        // less than any client when it takes a request.
+        if self.node.snapshot().version() != self.topics_version {
+            self.take_news(shard, out);
+        }
         let now = self.node.clock.now_ms();
         match input {
             // Whether anybody still waits for the reply does not matter: a member that leaves closes
@@ -248,6 +256,7 @@ impl ShardTask {
         let snapshot = self.node.snapshot();
         let config = coordinator_config(&snapshot.effective, &snapshot.groups);
         shard.config_changed(Arc::new(config));
+        self.topics_version = snapshot.version();
         let topics = Arc::clone(&snapshot.coordinator);
         shard.topics_changed(topics, self.node.clock.now_ms(), out);
         self.load_due = Some(Instant::now());

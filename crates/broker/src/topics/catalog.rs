@@ -80,8 +80,10 @@ impl Catalog {
             (Arc::clone(&topic.name), topic)
         });
         let topics = topics.collect();
+        // Versions are kept with what was made of them, so none may come again after a restart.
+        let version = clock.now_ms();
         let snapshot = Snapshot::new(
-            1,
+            version,
             topics,
             Arc::new(started_with),
             &document,
@@ -95,7 +97,7 @@ impl Catalog {
             clock,
             document: Mutex::new(document),
             snapshot: RwLock::new(Arc::new(snapshot)),
-            changed: watch::Sender::new(1),
+            changed: watch::Sender::new(version),
             producer_ids: Mutex::new(0..0),
         }
     }
