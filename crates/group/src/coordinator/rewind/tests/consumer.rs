@@ -231,7 +231,8 @@ fn several_topics_and_owners_are_rewound_all_at_once_or_not_yet() {
         a.beat(&mut world);
     }
     assert!(a.owned.is_empty());
-    assert_eq!(committed(&mut world, "payments", &[0, 1]), [-1, -1]);
+    // Where a topic starts that is younger than the group.
+    assert_eq!(committed(&mut world, "payments", &[0, 1]), [0, 0]);
     for _ in 0..2 {
         b.beat(&mut world);
     }
