@@ -15,7 +15,12 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Stage {
+        Stage::with("kohort.group.events.enable", "true").await
+    }
+
+    async fn with(setting: &str, value: &str) -> Stage {
         let broker = Broker::builder()
+            .set(setting, value)
             .set("group.initial.rebalance.delay.ms", "0")
             .set("offsets.topic.num.partitions", "2")
             .start()
@@ -312,4 +317,85 @@ async fn the_shells_get_completions() {
             .await
             .starts_with("kohort ")
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_tell_their_history_and_what_they_are_doing() {
+    let stage = Stage::new().await;
+    stage
+        .prints(&["topics", "create", "t", "-p", "2"], "")
+        .await;
+    stage.prints(&["produce", "-t", "t"], "one\ntwo\n").await;
+    for protocol in ["classic", "consumer"] {
+        let consume = [
+            "consume",
+            "-G",
+            protocol,
+            "t",
+            "-c",
+            "1",
+            "--protocol",
+            protocol,
+        ];
+        stage.prints(&consume, "").await;
+        // The history may be a moment behind.
+        let history = loop {
+            let history = stage.prints(&["groups", "history", protocol], "").await;
+            if history.contains("the group is empty") {
+                break history;
+            }
+        };
+        let lines: Vec<&str> = history.lines().collect();
+        assert!(lines[0].contains("Z  rebalance"), "{history}");
+        assert!(
+            lines[0].ends_with("(kohort-cli at 127.0.0.1) joined"),
+            "{history}"
+        );
+        assert!(lines[1].trim_start().starts_with('+'), "{history}");
+        assert!(history.contains(" kohort-cli left"), "{history}");
+
+        let events = stage.json(&["groups", "history", protocol]).await;
+        let events = events.as_array().expect("an array");
+        assert_eq!(events.len(), lines.len());
+        assert_eq!(events[0]["event"], "rebalance_began");
+        assert_eq!(events[0]["causes"]["first"][0]["kind"], "member_joined");
+        assert_eq!(events[0]["version"], 1);
+
+        let text = stage.prints(&["groups", "explain", protocol], "").await;
+        assert!(
+            text.starts_with(&format!("{protocol} is Empty, since 20")),
+            "{text}"
+        );
+        assert!(
+            text.contains("it has no members: nobody consumes"),
+            "{text}"
+        );
+        let json = stage.json(&["groups", "explain", protocol]).await;
+        assert_eq!(
+            (&json["state"], &json["members"]),
+            (&"Empty".into(), &0.into())
+        );
+    }
+    let failure = stage.fails(&["groups", "history", "nobody"]).await;
+    assert!(failure.contains("there is no group nobody"), "{failure}");
+    let failure = stage.fails(&["groups", "explain", "nobody"]).await;
+    assert_eq!(failure, "kohort: there is no group nobody");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_without_history_says_so_and_what_to_do() {
+    let stage = Stage::with("kohort.group.events.enable", "false").await;
+    stage.prints(&["topics", "create", "t"], "").await;
+    stage.prints(&["produce", "-t", "t"], "one\n").await;
+    stage
+        .prints(&["consume", "-G", "g", "t", "-c", "1"], "")
+        .await;
+    let failure = stage.fails(&["groups", "history", "g"]).await;
+    assert!(
+        failure.contains("keeps no history of groups")
+            && failure.ends_with("kohort groups history g --watch"),
+        "{failure}"
+    );
+    let text = stage.prints(&["groups", "explain", "g"], "").await;
+    assert!(text.starts_with("g is Empty: it has no members"), "{text}");
 }

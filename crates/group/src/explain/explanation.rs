@@ -92,7 +92,7 @@ pub fn explain(
         .rebalance
         .as_ref()
         .filter(|_| !view.is_stable() && !view.is_empty());
-    let waits_for = holdups(view, rebalance, now);
+    let waits_for = holdups(view, rebalance, recent, now);
     let since = match rebalance {
         Some(rebalance) => Some(rebalance.began_at),
         None if view.is_empty() => recent.emptied_at,
@@ -124,10 +124,17 @@ pub fn explain(
 
 /// Whom the group waits for. Of a consumer group that can be seen; of a classic one only its history
 /// tells.
-fn holdups(view: &View, rebalance: Option<&Rebalance>, now: Millis) -> Few<Holdup> {
+fn holdups(
+    view: &View,
+    rebalance: Option<&Rebalance>,
+    recent: &Recent,
+    now: Millis,
+) -> Few<Holdup> {
+    let not_synced = &recent.not_synced;
     let waited: Few<Waited> = match view.protocol {
         Protocol::Consumer if view.state == "Reconciling" => view.waited().into_iter().collect(),
         Protocol::Consumer => Few::default(),
+        Protocol::Classic if view.is_stable() => not_synced.1.clone(),
         Protocol::Classic => rebalance.map(|it| it.waited.clone()).unwrap_or_default(),
     };
     let holdup = |waited: Waited| {
@@ -135,9 +142,10 @@ fn holdups(view: &View, rebalance: Option<&Rebalance>, now: Millis) -> Few<Holdu
             .deadline_at
             .or_else(|| rebalance?.deadline_of(&waited.member.id));
         Holdup {
-            since: rebalance
-                .filter(|rebalance| rebalance.phase.is_some())
-                .map(|rebalance| rebalance.phase_since),
+            since: match rebalance {
+                Some(rebalance) => rebalance.phase.map(|_| rebalance.phase_since),
+                None => (waited.needs == Needs::Sync).then_some(not_synced.0),
+            },
             left_ms: deadline_at.map(|at| (at - now).max(0)),
             advice: for_needs(waited.needs).to_owned(),
             waited: Waited {
@@ -173,6 +181,9 @@ fn summary(
         _ => String::new(),
     };
     match &*view.state {
+        "Stable" if waits_for > 0 => {
+            format!("{waits_for} of {members} did not ask for what the leader has assigned{until}")
+        }
         "Stable" => {
             let have = match view.members.len() {
                 1 => "has",
@@ -245,7 +256,7 @@ impl Display for Explanation {
             let (at, took) = (clock(last.began_at), clock_span(last.took_ms));
             writeln!(f, "\nThe last rebalance began {at} and took {took}")?;
             list(f, &last.causes)?;
-            if let Some(late) = &last.last {
+            if let Some(late) = last.last.as_ref().filter(|late| late.is_notable()) {
                 writeln!(f, "  {late}")?;
             }
         }

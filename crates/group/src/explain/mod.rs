@@ -14,6 +14,8 @@ mod explanation;
 mod notes;
 mod observe;
 mod recent;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod view;
 

@@ -97,7 +97,11 @@ fn idle_members(view: &View) -> Option<Note> {
     };
     Some(match partitions < count && partitions > 0 {
         true => note(
-            format!("{text}; there are only {}", partitions_in_words(partitions)),
+            format!(
+                "{text}; there {} only {}",
+                if partitions == 1 { "is" } else { "are" },
+                partitions_in_words(partitions)
+            ),
             Some("more members do not help; add partitions, or stop those members"),
         ),
         false => note(

@@ -144,6 +144,7 @@ impl Observer {
                 epoch: view.epoch.unwrap_or_default(),
                 phase: Phase::Reconcile,
                 since: self.phase_since,
+                deadline_at: None,
                 members: waited.into_iter().collect(),
             });
         }

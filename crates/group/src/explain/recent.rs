@@ -19,6 +19,9 @@ pub struct Recent {
     pub last: Option<Rebalance>,
     /// The beginnings of the last rebalances, and why they began.
     pub starts: VecDeque<(Millis, Cause)>,
+    /// Members of a stable classic group that have yet to ask for what they were assigned, and since
+    /// when.
+    pub not_synced: (Millis, Few<Waited>),
     /// When the group lost its last member; `None` if it has some.
     pub emptied_at: Option<Millis>,
     /// When the coordinator was last started.
@@ -74,14 +77,22 @@ impl Recent {
                 }
             }
             What::Waiting {
+                phase: Phase::Sync,
+                since,
+                members,
+                ..
+            } => self.not_synced = (*since, members.clone()),
+            What::Waiting {
                 phase,
                 since,
+                deadline_at,
                 members,
                 ..
             } => {
                 if let Some(rebalance) = &mut self.rebalance {
                     rebalance.begin_phase(*phase, *since);
                     rebalance.waited = members.clone();
+                    rebalance.deadline_at = deadline_at.or(rebalance.deadline_at);
                 }
             }
             What::JoinEnded { leader, last, .. } => {
@@ -134,6 +145,7 @@ impl Recent {
 
     fn begin(&mut self, at: Millis, epoch: i32, causes: &Causes, deadline_at: Option<Millis>) {
         self.emptied_at = None;
+        self.not_synced = Default::default();
         if let Some(cause) = causes.first.first() {
             if self.starts.len() == STARTS_MAX {
                 self.starts.pop_front();

@@ -76,6 +76,10 @@ impl ClassicStep<'_, '_> {
             causes,
             deadline_at: Some(self.step.now + i64::from(timeout_ms)),
         });
+        if self.group.is(ClassicState::Stable) {
+            // Whoever has not synced belongs to the rebalance before.
+            self.group.progress.end();
+        }
         self.begin_phase();
         for member_id in self.group.member_ids() {
             if self.answer_sync(&member_id, sync_refused(ErrorCode::REBALANCE_IN_PROGRESS)) {

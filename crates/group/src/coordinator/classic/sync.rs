@@ -63,7 +63,9 @@ impl ClassicStep<'_, '_> {
                 }
             }
             ClassicState::Stable => {
-                self.group.pending_sync.remove(member_id);
+                if self.group.pending_sync.remove(member_id) {
+                    self.synced_late();
+                }
                 let response = self.synced(member_id);
                 self.step.reply(token, Reply::SyncGroup(response));
             }
@@ -112,15 +114,12 @@ impl ClassicStep<'_, '_> {
             epoch: self.group.generation,
             took_ms: self.group.progress.phase_ms(now),
             total_ms: self.group.progress.total_ms(now),
-            not_synced: self
-                .group
-                .pending_sync
-                .iter()
-                .map(|id| self.who(id))
-                .collect(),
         };
         self.event(assigned);
         self.group.progress.end();
+        if !self.group.pending_sync.is_empty() {
+            self.begin_phase();
+        }
         for member_id in self.group.member_ids() {
             let response = self.synced(&member_id);
             if self.answer_sync(&member_id, response) {

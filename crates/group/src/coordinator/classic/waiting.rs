@@ -28,6 +28,19 @@ impl ClassicStep<'_, '_> {
         }
     }
 
+    /// A member has asked for its assignment after the others.
+    pub(super) fn synced_late(&mut self) {
+        let left = self.group.pending_sync.len();
+        if left == 0 {
+            if self.group.progress.has_said() {
+                self.say_whom_it_waits_for();
+            }
+            self.group.progress.end();
+        } else if self.group.progress.is_worth_saying(left) {
+            self.say_whom_it_waits_for();
+        }
+    }
+
     pub(crate) fn on_history_alarm(&mut self) {
         match self.group.progress.look.fired(self.step.now) {
             Fired::Due if self.group.progress.began_at.is_some() => self.say_whom_it_waits_for(),
@@ -64,12 +77,22 @@ impl ClassicStep<'_, '_> {
                 let leader = waited(self.who(leader), Needs::Assign);
                 (Phase::Assign, [leader].into_iter().collect())
             }
-            ClassicState::Stable | ClassicState::Empty => return,
+            ClassicState::Stable => {
+                let absent = group.pending_sync.iter();
+                let absent = absent.map(|id| waited(self.who(id), Needs::Sync));
+                (Phase::Sync, absent.collect())
+            }
+            ClassicState::Empty => return,
         };
+        // Once is enough: each new member is told of.
+        if phase == Phase::MoreMembers && group.progress.has_said() {
+            return;
+        }
         let waiting = What::Waiting {
             epoch: group.generation,
             phase,
             since: group.progress.phase_since,
+            deadline_at,
             members,
         };
         self.event(waiting);

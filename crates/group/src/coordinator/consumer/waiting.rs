@@ -132,6 +132,7 @@ impl ConsumerStep<'_, '_> {
             epoch: group.epoch,
             phase: Phase::Reconcile,
             since: group.progress.phase_since,
+            deadline_at: None,
             members: Few {
                 count: lagging.len(),
                 first: first.map(|member| self.waited(member)).collect(),

@@ -47,7 +47,10 @@ pub enum What {
         phase: Phase,
         /// Since when.
         since: Millis,
-        /// For whom.
+        /// Until when at the latest, if there is one time for all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline_at: Option<Millis>,
+        /// For whom. Nobody, with the phase `sync`: all have asked for their assignment now.
         members: Few<Waited>,
     },
     /// All members of a classic group have joined, or those that have not are out: a new generation.
@@ -74,9 +77,6 @@ pub enum What {
         took_ms: i64,
         /// How long the rebalance took in all.
         total_ms: i64,
-        /// Members that have yet to ask for what they were assigned.
-        #[serde(default, skip_serializing_if = "Few::is_empty")]
-        not_synced: Few<Who>,
     },
     /// What each member of a consumer group is meant to own has been computed.
     TargetComputed {
@@ -220,6 +220,8 @@ pub enum Phase {
     Join,
     /// A classic group: for the leader to assign.
     Assign,
+    /// A classic group that is stable: for members to ask for what they were assigned.
+    Sync,
     /// A consumer group: for members to give up partitions, or to take what they were given.
     Reconcile,
 }

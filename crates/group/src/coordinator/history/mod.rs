@@ -10,6 +10,8 @@ mod cause;
 mod event;
 mod json;
 mod progress;
+#[cfg(test)]
+mod tests;
 mod who;
 mod words;
 

@@ -76,6 +76,11 @@ impl Progress {
         self.look.move_to(now + self.pause_ms)
     }
 
+    /// Whether the history has said whom the phase waits for.
+    pub(crate) fn has_said(&self) -> bool {
+        self.has_said
+    }
+
     /// Whether to say anew whom the phase waits for, now that one of these has done its part.
     pub(crate) fn is_worth_saying(&self, left: usize) -> bool {
         self.has_said && (1..=LAST_FEW).contains(&left)

@@ -7,6 +7,9 @@ use super::{
     Waited, What, Who,
 };
 
+/// From when on it is worth a word how long something took.
+const NOTABLE_MS: i64 = 500;
+
 /// A time in the largest units that matter: `850 ms`, `2.9 s`, `4 min 12 s`, `1 h 3 min`.
 pub fn clock_span(ms: i64) -> String {
     let ms = ms.max(0);
@@ -182,9 +185,13 @@ impl Display for Cause {
                     Failure::Rejoin => f.write_str("rejoin")?,
                     Failure::Sync => f.write_str("ask for an assignment")?,
                 }
+                let was = match members.count {
+                    1 => "was",
+                    _ => "were",
+                };
                 write!(
                     f,
-                    " within {}, the rebalance timeout, and was put out",
+                    " within {}, the rebalance timeout, and {was} put out",
                     clock_span(*timeout_ms)
                 )
             }
@@ -285,6 +292,38 @@ impl Display for Waited {
     }
 }
 
+/// Members that others wait for, those with the same to do together.
+struct Together<'a>(&'a Few<Waited>);
+
+impl Display for Together<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let members = self.0;
+        let is_plain = |waited: &Waited| waited.partitions.is_empty() && waited.blocks.is_empty();
+        match members.first.first() {
+            Some(first)
+                if members
+                    .first
+                    .iter()
+                    .all(|other| is_plain(other) && other.needs == first.needs) =>
+            {
+                let who = Few {
+                    count: members.count,
+                    first: members.first.iter().map(|waited| &waited.member).collect(),
+                };
+                write!(f, "{who} to {}", first.needs)
+            }
+            _ => write!(f, "{members}"),
+        }
+    }
+}
+
+impl Late {
+    /// Whether it took long enough to be worth a word.
+    pub fn is_notable(&self) -> bool {
+        self.took_ms >= NOTABLE_MS
+    }
+}
+
 impl Display for Late {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let done = match self.needs {
@@ -338,9 +377,12 @@ impl Display for What {
                 write!(f, "rebalance of generation {epoch}: {causes}")
             }
             What::Waiting { phase, members, .. } => match phase {
-                Phase::MoreMembers => f.write_str("waits for more members to join"),
-                Phase::Join | Phase::Assign | Phase::Reconcile => {
-                    write!(f, "still waits for {members}")
+                Phase::MoreMembers => f.write_str("was empty, and waits for more members to join"),
+                Phase::Sync if members.is_empty() => {
+                    f.write_str("all members have asked for their assignment now")
+                }
+                Phase::Join | Phase::Assign | Phase::Sync | Phase::Reconcile => {
+                    write!(f, "still waits for {}", Together(members))
                 }
             },
             What::JoinEnded {
@@ -357,7 +399,7 @@ impl Display for What {
                     counted(*members, "member"),
                     clock_span(*took_ms)
                 )?;
-                if let Some(last) = last {
+                if let Some(last) = last.as_ref().filter(|last| last.is_notable()) {
                     write!(f, " ({last})")?;
                 }
                 write!(f, "; {leader} assigns with {assignor}")
@@ -366,17 +408,15 @@ impl Display for What {
                 epoch,
                 took_ms,
                 total_ms,
-                not_synced,
             } => {
                 write!(
                     f,
-                    "generation {epoch} is assigned and stable, after {} in all and {} of assigning",
-                    clock_span(*total_ms),
-                    clock_span(*took_ms)
+                    "generation {epoch} is assigned and stable, after {} in all",
+                    clock_span(*total_ms)
                 )?;
-                match not_synced.is_empty() {
+                match *took_ms < NOTABLE_MS {
                     true => Ok(()),
-                    false => write!(f, "; not asked for by {not_synced} yet"),
+                    false => write!(f, ", {} of it for the leader", clock_span(*took_ms)),
                 }
             }
             What::TargetComputed {
@@ -388,10 +428,10 @@ impl Display for What {
                 ..
             } => write!(
                 f,
-                "target of epoch {epoch} by the assignor {assignor}: {} move, \
-                 {members_changed} of {} get another one",
+                "target of epoch {epoch} by the assignor {assignor}: {} move{}, \
+                 another target for {members_changed} of {members} members",
                 partitions_in_words(*partitions_moved),
-                counted(*members, "member"),
+                if *partitions_moved == 1 { "s" } else { "" },
             ),
             What::RevocationAsked {
                 member,
@@ -410,7 +450,7 @@ impl Display for What {
                 ..
             } => {
                 write!(f, "stable at epoch {epoch} after {}", clock_span(*total_ms))?;
-                match last {
+                match last.as_ref().filter(|last| last.is_notable()) {
                     Some(last) => write!(f, "; {last}"),
                     None => Ok(()),
                 }

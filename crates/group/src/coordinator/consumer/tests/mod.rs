@@ -7,6 +7,7 @@ pub(crate) mod world;
 mod connections;
 mod describing;
 mod heartbeats;
+mod history;
 mod interleaving;
 mod joining;
 mod leaving;

@@ -95,7 +95,7 @@ impl World {
 
     fn topics_changed(&mut self) {
         self.version += 1;
-        let topics = Arc::new(self.topics());
+        let topics = Arc::new(self.topics().after(&self.shard.topics));
         let mut out = Outbox::default();
         self.shard.topics_changed(topics, self.now, &mut out);
         self.take(out);
