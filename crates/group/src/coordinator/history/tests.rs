@@ -226,6 +226,12 @@ fn events() -> Vec<What> {
         What::Deleted {
             why: Deletion::Requested,
         },
+        What::NewPartitions {
+            offsets: few([Offset {
+                from: None,
+                ..offset()
+            }]),
+        },
         What::OffsetsExpired { count: 3 },
         What::OffsetsDeleted {
             partitions: partitions(),
@@ -298,6 +304,7 @@ fn is_known(what: &What) -> bool {
         | What::Emptied { .. }
         | What::Converted { .. }
         | What::Deleted { .. }
+        | What::NewPartitions { .. }
         | What::OffsetsExpired { .. }
         | What::OffsetsDeleted { .. }
         | What::OffsetsReset { .. }
