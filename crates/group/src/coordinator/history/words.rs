@@ -491,7 +491,14 @@ impl Display for What {
                 why: Deletion::Unused,
             } => f.write_str("deleted: it has neither members nor offsets"),
             What::NewPartitions { offsets } => {
-                write!(f, "new partitions start at their first record: {offsets}")
+                let first = offsets.first.iter();
+                let starts = Few {
+                    count: offsets.count,
+                    first: first
+                        .map(|offset| format!("{} at {}", offset.partition, offset.to))
+                        .collect(),
+                };
+                write!(f, "new partitions start at their first record: {starts}")
             }
             What::OffsetsExpired { count } => {
                 write!(f, "{} expired", counted(*count, "committed offset"))
