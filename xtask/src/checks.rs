@@ -119,7 +119,7 @@ pub(crate) fn build_throughput(workspace: &Workspace) -> Result<PathBuf, Failure
     let mut command = workspace.cargo();
     let manifest = workspace.sources().join("throughput/Cargo.toml");
     command
-        .args(["build", "--release", "--locked", "--target-dir"])
+        .args(["build", "--release", "--target-dir"])
         .arg(workspace.target())
         .arg("--manifest-path")
         .arg(manifest);

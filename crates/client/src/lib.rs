@@ -7,14 +7,19 @@
 //! - [`guide`]: how to do what most programs do.
 //!
 //! ```no_run
-//! use kohort::{Consumer, ConsumerConfig, Producer, ProducerConfig, ProducerRecord};
+//! use kohort::{Consumer, Producer, ProducerRecord, consumer::OffsetReset};
 //!
 //! # async fn example() -> kohort::Result<()> {
-//! let producer = Producer::connect(ProducerConfig::new("localhost:9092")).await?;
+//! let producer = Producer::builder().bootstrap_servers("localhost:9092").build().await?;
 //! let record = ProducerRecord::new("orders").key("customer-7").value("three pears");
 //! producer.send(record).await?.await?;
 //!
-//! let consumer = Consumer::connect(ConsumerConfig::new("localhost:9092").group("billing")).await?;
+//! let consumer = Consumer::builder()
+//!     .bootstrap_servers("localhost:9092")
+//!     .group_id("billing")
+//!     .offset_reset(OffsetReset::Earliest)
+//!     .build()
+//!     .await?;
 //! consumer.subscribe(["orders"])?;
 //! loop {
 //!     for record in &consumer.poll().await? {
@@ -23,6 +28,11 @@
 //! }
 //! # }
 //! ```
+//!
+//! Options are methods of builders ([`ConsumerBuilder`], [`ProducerBuilder`], [`AdminBuilder`]),
+//! fields of plain configurations of the same names ([`ConsumerConfig`], [`ProducerConfig`],
+//! [`ClientConfig`]), or [`Properties`] under Kafka's names. What contradicts itself is an error
+//! that names the setting.
 //!
 //! Everything runs on the tokio runtime of the program; programs without one use
 //! `kohort::blocking` (feature `blocking`, on by default). Logs and spans go through `tracing`.

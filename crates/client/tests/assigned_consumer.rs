@@ -3,7 +3,11 @@
 mod common;
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -20,6 +24,11 @@ use kohort_wire::{
     codec::Decoder,
     frame::{RequestHeader, decode_request},
 };
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder, SharedString,
+    Unit,
+};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 async fn read(consumer: &Consumer, count: usize) -> Vec<OwnedRecord> {
@@ -214,6 +223,94 @@ async fn a_stream_gives_each_record_once_and_leaves_the_rest_when_dropped() {
         offsets(&read(&consumer, 300).await),
         (700..1000).collect::<Vec<_>>()
     );
+}
+
+/// Numbers by name and labels.
+#[derive(Debug, Clone, Default)]
+struct Numbers(Arc<Mutex<BTreeMap<String, f64>>>);
+
+struct Number(Numbers, String);
+
+impl Number {
+    fn change(&self, change: impl FnOnce(&mut f64)) {
+        change(self.0.0.lock().entry(self.1.clone()).or_default());
+    }
+}
+
+impl CounterFn for Number {
+    fn increment(&self, value: u64) {
+        self.change(|number| *number += value as f64);
+    }
+
+    fn absolute(&self, value: u64) {
+        self.change(|number| *number = value as f64);
+    }
+}
+
+impl GaugeFn for Number {
+    fn increment(&self, value: f64) {
+        self.change(|number| *number += value);
+    }
+
+    fn decrement(&self, value: f64) {
+        self.change(|number| *number -= value);
+    }
+
+    fn set(&self, value: f64) {
+        self.change(|number| *number = value);
+    }
+}
+
+impl Numbers {
+    fn number(&self, key: &Key) -> Arc<Number> {
+        let labels: Vec<_> = key.labels().map(|label| label.value()).collect();
+        let name = format!("{}({})", key.name(), labels.join(","));
+        Arc::new(Number(self.clone(), name))
+    }
+
+    fn get(&self, name: &str) -> f64 {
+        self.0.lock().get(name).copied().unwrap_or(f64::NAN)
+    }
+}
+
+impl Recorder for Numbers {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.number(key))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.number(key))
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_and_read_and_how_much_is_left_is_measured_by_topic() {
+    let broker = TestBroker::start().await.unwrap();
+    broker.create_topic("t", 1).await.unwrap();
+    let numbers = Numbers::default();
+    let _recording = metrics::set_default_local_recorder(&numbers);
+    produce(broker.servers(), "t", Some(0), 0..10).await;
+    assert_eq!(numbers.get("kohort_producer_records_total(t)"), 10.0);
+    let builder = Consumer::builder().bootstrap_servers(broker.servers());
+    let builder = builder.group_id("g").poll_records_max(4);
+    let consumer = builder.build().await.unwrap();
+    let partition = TopicPartition::new("t", 0);
+    consumer.assign([(partition, Seek::Earliest)]).unwrap();
+    assert_eq!(consumer.poll().await.unwrap().len(), 4);
+    assert_eq!(numbers.get("kohort_consumer_records_total(g,t)"), 4.0);
+    assert_eq!(numbers.get("kohort_consumer_lag_records(g,t,0)"), 6.0);
+    consumer.assign([]).unwrap();
+    assert_eq!(numbers.get("kohort_consumer_lag_records(g,t,0)"), 0.0);
 }
 
 /// A consumer that has read ten records, and a leader of a new epoch whose log ends at offset 5 for

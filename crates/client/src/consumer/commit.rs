@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use kohort_wire::{ErrorCode, codec::Versions, messages::OffsetCommitRequest};
 use tokio::time::{MissedTickBehavior, interval};
+use tracing::Instrument;
 
 use super::shared::Shared;
 use crate::{
@@ -18,7 +19,8 @@ pub(super) async fn commit(
     offsets: &[(TopicPartition, CommittedOffset)],
     timeout: Duration,
 ) -> Result<()> {
-    let committed = try_commit(shared, offsets, timeout).await;
+    let span = tracing::debug_span!("commit", partitions = offsets.len());
+    let committed = try_commit(shared, offsets, timeout).instrument(span).await;
     if !offsets.is_empty() {
         crate::measure::committed(&committed);
     }

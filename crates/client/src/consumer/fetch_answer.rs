@@ -121,6 +121,9 @@ fn one(shared: &Shared, broker: i32, asked: &Asked, data: FetchPartitionData) ->
     partition.high_watermark = known(data.high_watermark);
     partition.last_stable_offset = known(data.last_stable_offset);
     partition.log_start_offset = known(data.log_start_offset);
+    partition
+        .measures
+        .lag(partition.lag(shared.committed_only()));
     if data.diverging_epoch.end_offset >= 0 {
         // What was read last is not in the log any more (KIP-320): it was cut off.
         let end = Position {
@@ -157,7 +160,7 @@ fn one(shared: &Shared, broker: i32, asked: &Asked, data: FetchPartitionData) ->
         offset: end.max(asked.offset),
         leader_epoch: (epoch >= 0).then_some(epoch),
     });
-    crate::measure::fetched(fetched.size);
+    partition.measures.fetched(fetched.size);
     partition.fetched_bytes += fetched.size;
     state.fetched_bytes += fetched.size;
     partition.fetched.push_back(fetched);

@@ -89,6 +89,7 @@ use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
 };
+use tracing::Instrument;
 
 use self::{
     fetcher::Fetcher,
@@ -176,9 +177,10 @@ impl Consumer {
     fn start(config: ConsumerConfig, cluster: Cluster) -> Consumer {
         let auto_commit = config.auto_commit && config.group_id.is_some();
         let shared = Arc::new(Shared::new(config, cluster));
-        tokio::spawn(Fetcher::new(shared.clone()).run());
+        let span = &shared.span;
+        tokio::spawn(Fetcher::new(shared.clone()).run().instrument(span.clone()));
         if auto_commit {
-            tokio::spawn(commit::auto_commit(shared.clone()));
+            tokio::spawn(commit::auto_commit(shared.clone()).instrument(span.clone()));
         }
         Consumer {
             shared,
@@ -313,7 +315,7 @@ impl Consumer {
                 let (commands, receiver) = mpsc::unbounded_channel();
                 let handler = membership.handler.clone();
                 let task = GroupTask::new(self.shared.clone(), handler, assignors, receiver)?;
-                tokio::spawn(task.run());
+                tokio::spawn(task.run().instrument(self.shared.span.clone()));
                 membership.commands = Some(commands.clone());
                 commands
             }

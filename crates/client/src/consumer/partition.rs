@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tokio::time::Instant;
 
 use super::{OffsetReset, fetched::Fetched};
-use crate::{CommittedOffset, OffsetSpec};
+use crate::{CommittedOffset, OffsetSpec, measure::Consumed};
 
 /// A place in a partition: the offset of the next record, and the epoch of the leader that wrote
 /// the one before, if known.
@@ -82,10 +82,11 @@ pub(super) struct Partition {
     /// Until when nothing is asked about it.
     pub(super) not_before: Option<Instant>,
     pub(super) failures: u32,
+    pub(super) measures: Consumed,
 }
 
 impl Partition {
-    pub(super) fn new(lease: u64, start: Seek) -> Partition {
+    pub(super) fn new(lease: u64, start: Seek, measures: Consumed) -> Partition {
         let mut partition = Partition {
             lease,
             position: None,
@@ -104,6 +105,7 @@ impl Partition {
             preferred_replica: None,
             not_before: None,
             failures: 0,
+            measures,
         };
         partition.seek(lease, start);
         partition

@@ -20,8 +20,8 @@ use super::{
     records::Records,
 };
 use crate::{
-    CommittedOffset, Error, IsolationLevel, Result, TopicPartition, committed::Committer,
-    memory::Memory, rpc::Cluster,
+    ByteString, CommittedOffset, Error, IsolationLevel, Result, TopicPartition,
+    committed::Committer, measure::Consumed, memory::Memory, rpc::Cluster,
 };
 
 /// Of how many decompressed batches, and of which, the memory is kept for reuse.
@@ -44,10 +44,14 @@ pub(super) struct Shared {
     /// The application asks for records again, after it was away for too long.
     pub(super) away_no_more: Notify,
     pub(super) closed: CancellationToken,
+    /// In which the consumer's tasks run.
+    pub(super) span: tracing::Span,
 }
 
 #[derive(Debug)]
 pub(super) struct State {
+    /// Empty if there is none.
+    group_id: ByteString,
     pub(super) partitions: FxHashMap<TopicPartition, Partition>,
     /// Partitions of which something has been fetched, in the order in which it is their turn.
     turns: VecDeque<TopicPartition>,
@@ -79,9 +83,9 @@ impl Shared {
                 decompressed_bytes_max: config.decompressed_bytes_max,
                 memory: Memory::new(BATCHES_KEPT_MAX, BATCH_BYTES_KEPT_MAX),
             },
-            config,
             cluster,
             state: Mutex::new(State {
+                group_id: config.group_id.clone().unwrap_or_default(),
                 partitions: FxHashMap::default(),
                 turns: VecDeque::new(),
                 fetched_bytes: 0,
@@ -101,6 +105,13 @@ impl Shared {
             let_go: Notify::new(),
             away_no_more: Notify::new(),
             closed: CancellationToken::new(),
+            span: tracing::info_span!(
+                parent: None,
+                "consumer",
+                client_id = config.client.client_id,
+                group_id = config.group_id.as_deref()
+            ),
+            config,
         }
     }
 
@@ -175,6 +186,11 @@ impl Shared {
                 continue;
             }
             records.leases.resize(records.chunks.len(), lease);
+            if let Some(partition) = state.partitions.get(&name).filter(|_| wanted) {
+                let count = records.chunks[first..].iter().map(|(_, c)| c.count).sum();
+                partition.measures.polled(count);
+                partition.measures.lag(partition.lag(self.committed_only()));
+            }
             if wanted && !each {
                 state.in_hand.push(name.clone());
                 state.in_hand_done = records.done.clone();
@@ -194,9 +210,6 @@ impl Shared {
             if records.count >= most {
                 break;
             }
-        }
-        if records.count > 0 {
-            crate::measure::polled(records.count);
         }
         Ok((records.count > 0).then_some(records))
     }
@@ -242,7 +255,9 @@ impl State {
     /// Adds a partition, or sends it elsewhere if it is there.
     pub(super) fn assign(&mut self, name: TopicPartition, start: Seek) {
         let lease = self.lease();
-        if let Some(old) = self.partitions.insert(name, Partition::new(lease, start)) {
+        let measures = Consumed::new(&self.group_id, &name);
+        let partition = Partition::new(lease, start, measures);
+        if let Some(old) = self.partitions.insert(name, partition) {
             self.fetched_bytes -= old.fetched_bytes;
         }
     }

@@ -8,10 +8,14 @@
 //! program dies in the middle, the records that it had in hand come again; none is passed over.
 //!
 //! ```no_run
-//! # use kohort::{Consumer, ConsumerConfig};
+//! # use kohort::Consumer;
 //! # async fn process(_: &kohort::consumer::ConsumerRecord<'_>) -> kohort::Result<()> { Ok(()) }
 //! # async fn example() -> kohort::Result<()> {
-//! let consumer = Consumer::connect(ConsumerConfig::new("localhost:9092").group("billing")).await?;
+//! let consumer = Consumer::builder()
+//!     .bootstrap_servers("localhost:9092")
+//!     .group_id("billing")
+//!     .build()
+//!     .await?;
 //! consumer.subscribe(["orders"])?;
 //! loop {
 //!     let records = consumer.poll().await?;
@@ -81,13 +85,32 @@
 //!
 //! # Watching
 //!
-//! Logs go through `tracing`. Counted through the facade of the crate `metrics` are
-//! `kohort_connections_total`, `kohort_connection_failures_total`,
-//! `kohort_consumer_records_total`, `kohort_consumer_fetched_bytes_total`,
-//! `kohort_consumer_fetch_failures_total`, `kohort_consumer_commits_total`,
-//! `kohort_consumer_commit_failures_total`, `kohort_consumer_partitions_total` (by `change`:
-//! assigned, revoked, lost), `kohort_producer_records_total`, `kohort_producer_bytes_total`,
-//! `kohort_producer_record_failures_total`, and, as a histogram, `kohort_producer_batch_seconds`.
+//! Logs go through `tracing`. Spans tell what they belong to: `consumer` (`client_id`, `group_id`)
+//! and `producer` around all that runs in the background; `rebalance` (`change`, `partitions`)
+//! while the handler runs and what it waits for; `commit` (`partitions`); and at debug level
+//! `connect` and `connection` (`broker`, `address`) and `request` (`api`, `version`, `broker`,
+//! `correlation_id`), from when a request is on its way until its answer has been read. A subscriber
+//! that shows the durations of spans shows how long each took. What becomes of each batch is told
+//! at trace level. What is turned off costs nothing.
+//!
+//! Numbers go through the facade of the crate `metrics`. Install the recorder first: what has a
+//! topic is looked up when the topic is first met.
+//!
+//! | name | labels | what |
+//! |---|---|---|
+//! | `kohort_connections_total` | | connections that came about |
+//! | `kohort_connection_failures_total` | | and those that did not |
+//! | `kohort_consumer_records_total` | `group`, `topic` | records that polls returned |
+//! | `kohort_consumer_fetched_bytes_total` | `group`, `topic` | bytes of records fetched, as they came over the wire |
+//! | `kohort_consumer_lag_records` (gauge) | `group`, `topic`, `partition` | records that were still to be read when the last answer or poll came; 0 when the partition is given away |
+//! | `kohort_consumer_fetch_failures_total` | | fetches that were not answered |
+//! | `kohort_consumer_commits_total` | | commits |
+//! | `kohort_consumer_commit_failures_total` | | commits that failed, after all attempts |
+//! | `kohort_consumer_partitions_total` | `change`: `assigned`, `revoked`, `lost` | partitions that came and went |
+//! | `kohort_producer_records_total` | `topic` | records written |
+//! | `kohort_producer_bytes_total` | `topic` | the bytes of their batches |
+//! | `kohort_producer_record_failures_total` | `topic` | records that could not be written |
+//! | `kohort_producer_batch_seconds` (histogram) | | from the first record of a batch until it was written |
 //!
 //! # Protected clusters
 //!

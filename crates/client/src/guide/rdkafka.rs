@@ -2,7 +2,7 @@
 //!
 //! | rdkafka | kohort |
 //! |---|---|
-//! | `ClientConfig::new().set("bootstrap.servers", …)` | [`ConsumerConfig`](crate::ConsumerConfig), [`ProducerConfig`](crate::ProducerConfig), [`ClientConfig`](crate::ClientConfig): typed fields; or [`Properties`](crate::Properties) with Kafka's names |
+//! | `ClientConfig::new().set("bootstrap.servers", …).create()` | [`Consumer::builder()`](crate::Consumer::builder)`.bootstrap_servers(…).build()`; or plain values, [`ConsumerConfig`](crate::ConsumerConfig) and so on; or [`Properties`](crate::Properties) with Kafka's names |
 //! | `StreamConsumer`, `BaseConsumer` | [`Consumer`](crate::Consumer); without async: `kohort::blocking::Consumer` |
 //! | `consumer.subscribe(&["t"])` | [`subscribe(["t"])`](crate::Consumer::subscribe) |
 //! | `consumer.subscribe(&["^t.*"])` | [`subscribe_regex("t.*")`](crate::Consumer::subscribe_regex); the whole name has to match |

@@ -13,7 +13,10 @@ use super::{
     delivery::{Outcome, Written},
     queue::{Open, Queue},
 };
-use crate::{ByteString, Error, Result, TopicPartition, memory::Memory, rpc::TopicMetadata};
+use crate::{
+    ByteString, Error, Result, TopicPartition, measure::Produced, memory::Memory,
+    rpc::TopicMetadata,
+};
 
 /// How many builders are kept for reuse.
 const BUILDERS_KEPT: usize = 64;
@@ -60,6 +63,7 @@ pub(super) struct Topic {
     pub(super) partitions: Vec<Queue>,
     /// Where records go that may go anywhere.
     sticky: Option<usize>,
+    measures: Produced,
 }
 
 /// What came of the attempt to append a record.
@@ -102,6 +106,7 @@ impl Accumulator {
             name: topic.name.clone(),
             partitions: Vec::new(),
             sticky: None,
+            measures: Produced::new(&topic.name),
         });
         if known.partitions.len() < topic.partitions.len() {
             known
@@ -217,7 +222,21 @@ impl Accumulator {
 
     /// A batch has been written, or cannot be.
     pub(super) fn finish(&self, batch: &Batch, result: Result<Written>) {
-        crate::measure::produced(batch.count, batch.size(), result.is_ok(), batch.created);
+        let partition = &batch.outcome.partition;
+        match &result {
+            Ok(written) => tracing::trace!(%partition, records = batch.count,
+                offset = written.base_offset, "a batch is written"),
+            Err(error) => tracing::debug!(%partition, records = batch.count, %error,
+                "a batch cannot be written"),
+        }
+        let state = self.state.lock();
+        if let Some(topic) = state.topics.get(&partition.topic) {
+            let (count, size) = (batch.count, batch.size());
+            topic
+                .measures
+                .batch(count, size, result.is_ok(), batch.created);
+        }
+        drop(state);
         batch.outcome.complete(result);
         let mut state = self.state.lock();
         let number = batch.place.number;

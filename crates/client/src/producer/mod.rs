@@ -53,6 +53,7 @@ pub use kohort_wire::records::Compression;
 pub use partitioner::{DefaultPartitioner, Partitioner, StickyPartitioner, murmur2};
 pub use record::{ProducerRecord, RecordMetadata};
 use tokio::time::{Instant, timeout_at};
+use tracing::Instrument;
 
 use self::{
     accumulator::{Accumulator, Appended},
@@ -98,7 +99,10 @@ impl Producer {
 
     fn start(config: ProducerConfig, cluster: Cluster) -> Result<Producer> {
         let accumulator = Arc::new(Accumulator::new(config));
-        tokio::spawn(Sender::new(cluster.clone(), accumulator.clone()).run());
+        let client_id = &cluster.config().client_id;
+        let span = tracing::info_span!(parent: None, "producer", client_id);
+        let sender = Sender::new(cluster.clone(), accumulator.clone());
+        tokio::spawn(sender.run().instrument(span));
         Ok(Producer {
             handle: Arc::new(Handle {
                 cluster,

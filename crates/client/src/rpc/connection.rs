@@ -32,6 +32,7 @@ use tokio::{
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use super::{
     ApiVersions, ClientConfig,
@@ -107,6 +108,7 @@ impl Connection {
             .finish()
             .await
         };
+        let opening = opening.instrument(tracing::debug_span!("connect", broker, address));
         match tokio::time::timeout(config.connect_timeout, opening).await {
             Ok(result) => result,
             Err(_) => Err(Error::Connect {
@@ -248,10 +250,18 @@ impl Connection {
                 _in_flight: permit,
             }),
         })?;
+        let broker = self.broker();
         Ok(PendingResponse {
             connection: self.clone(),
             version,
             receiver,
+            span: tracing::debug_span!(
+                "request",
+                api = R::API_KEY.name(),
+                version,
+                broker,
+                correlation_id
+            ),
             request: PhantomData,
         })
     }
@@ -290,6 +300,8 @@ pub struct PendingResponse<R> {
     connection: Connection,
     version: i16,
     receiver: oneshot::Receiver<Bytes>,
+    /// From when the request is on its way until the answer has been read.
+    span: Span,
     request: PhantomData<fn() -> R>,
 }
 
@@ -310,10 +322,14 @@ impl<R: Request> Future for PendingResponse<R> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(Pin::new(&mut self.receiver).poll(cx));
+        let span = std::mem::replace(&mut self.span, Span::none());
+        let _entered = span.enter();
         let shared = &self.connection.0.shared;
         let Ok(frame) = answer else {
+            tracing::debug!("there will be no answer");
             return Poll::Ready(Err(shared.error()));
         };
+        tracing::trace!(bytes = frame.len(), "answered");
         Poll::Ready(
             frame::decode_response::<R>(frame, self.version).map_err(|error| {
                 let error = Error::decode(shared.broker, &shared.address, R::API_KEY, error);
@@ -497,8 +513,10 @@ impl Opening<'_> {
         let (read_half, write_half) = tokio::io::split(transport);
         let (outgoing, requests) = mpsc::unbounded_channel();
         let reader = FrameReader::new(read_half, config.response_bytes_max);
-        tokio::spawn(write_requests(shared.clone(), write_half, requests));
-        tokio::spawn(read_responses(shared.clone(), reader));
+        let span = tracing::debug_span!(parent: None, "connection", broker, address);
+        let writing = write_requests(shared.clone(), write_half, requests);
+        tokio::spawn(writing.instrument(span.clone()));
+        tokio::spawn(read_responses(shared.clone(), reader).instrument(span));
         tracing::debug!(broker, address, "connected");
         Ok(Connection(Arc::new(Inner {
             client_id: config.client_id.clone(),

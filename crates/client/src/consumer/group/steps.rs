@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use kohort_group::member::{Action, Partitions};
 use tokio::time::{Instant, timeout_at};
+use tracing::{Instrument, Span};
 
 use super::{Event, GroupTask};
 use crate::{
@@ -50,11 +51,13 @@ impl GroupTask {
                 tracing::info!(added = ?rebalance.partitions, total = all.len(), "assigned");
                 crate::measure::rebalanced("assigned", &rebalance.partitions);
                 take_over(&shared, &rebalance.partitions);
-                self.begin(async move {
+                let span = span("assigned", &rebalance);
+                let step = async move {
                     call(&rebalance, handler.assigned(&rebalance)).await;
                     release(&rebalance);
                     Event::StepDone(life, id)
-                });
+                };
+                self.begin(step.instrument(span));
             }
             Action::Revoke { id, partitions } => {
                 let rebalance = rebalance(&partitions);
@@ -65,22 +68,26 @@ impl GroupTask {
                     self.drop_partitions(&rebalance.partitions);
                     self.begin(async move { Event::StepDone(life, id) });
                 } else {
-                    self.begin(async move {
+                    let span = span("revoked", &rebalance);
+                    let step = async move {
                         revoke(&rebalance, &*handler, waits).await;
                         Event::StepDone(life, id)
-                    });
+                    };
+                    self.begin(step.instrument(span));
                 }
             }
             Action::Lose { id, partitions } => {
                 let rebalance = rebalance(&partitions);
                 tracing::warn!(partitions = ?rebalance.partitions, "lost");
                 crate::measure::rebalanced("lost", &rebalance.partitions);
-                self.begin(async move {
+                let span = span("lost", &rebalance);
+                let step = async move {
                     if !gone {
                         call(&rebalance, handler.lost(&rebalance)).await;
                     }
                     Event::StepDone(life, id)
-                });
+                };
+                self.begin(step.instrument(span));
             }
             _ => {}
         }
@@ -91,6 +98,12 @@ impl GroupTask {
         self.in_step = true;
         self.events.push(Box::pin(step));
     }
+}
+
+/// What is done, and said by the application's handler, until a change is complete.
+fn span(change: &'static str, rebalance: &Rebalance) -> Span {
+    let partitions = rebalance.partitions.len();
+    tracing::info_span!("rebalance", change, partitions)
 }
 
 /// Calls the application's handler, for no longer than it may take.
