@@ -413,3 +413,29 @@ async fn a_member_that_leaves_and_hangs_up_at_once_has_left() {
         left.expect("the member has left");
     }
 }
+
+/// librdkafka asks again after any other error, until its patience ends.
+#[tokio::test]
+async fn a_transactional_producer_learns_at_once_that_there_are_no_transactions() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    let request = FindCoordinatorRequest {
+        key: "t".into(),
+        key_type: 1,
+        ..FindCoordinatorRequest::default()
+    };
+    let old = client.ask(2, request).await;
+    assert_eq!(
+        old.error_code,
+        ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    );
+    let message = old.error_message.unwrap_or_default();
+    assert_eq!(&*message, "this broker has no transactions");
+    let request = FindCoordinatorRequest {
+        key_type: 1,
+        coordinator_keys: vec!["t".into()],
+        ..FindCoordinatorRequest::default()
+    };
+    let new = client.ask(6, request).await.coordinators.remove(0);
+    assert_eq!(new.error_code, ErrorCode::INVALID_REQUEST);
+}

@@ -47,11 +47,17 @@ async fn find(call: &Call, key: ByteString, key_type: i8) -> FoundCoordinator {
     };
     match key_type {
         GROUP => {}
-        // Not a retriable error: the producer is to fail at once and say why, instead of asking
-        // until its patience ends.
+        // The producer is to fail at once and say why, instead of asking until its patience ends.
+        // librdkafka, which speaks version 2, asks again after every error but those of
+        // authorization; newer versions come from clients that know a final error when they see
+        // one, and show its message.
         TRANSACTION => {
             let message = "this broker has no transactions";
-            return refused(key, ErrorCode::INVALID_REQUEST, message);
+            let code = match call.version() {
+                ..=2 => ErrorCode::TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                _ => ErrorCode::INVALID_REQUEST,
+            };
+            return refused(key, code, message);
         }
         _ => {
             let message = "this broker has no coordinator of this kind";

@@ -8,7 +8,7 @@ pub(crate) const EVENTS_TOPIC: &str = "__kohort_group_events";
 
 const LENGTH_MAX: usize = 249;
 
-/// Topics that belong to the broker, by Kafka's list and kohort's. No regular expression matches them.
+/// Topics that belong to the broker, by Kafka's list and kohort's.
 pub(crate) fn is_internal(name: &str) -> bool {
     matches!(
         name,

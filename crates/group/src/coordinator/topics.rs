@@ -25,7 +25,7 @@ pub struct Topic {
     pub name: Arc<str>,
     /// How many partitions it has.
     pub partition_count: i32,
-    /// Whether it belongs to the broker. No regular expression matches such a topic.
+    /// Whether it belongs to the broker.
     pub is_internal: bool,
     /// When it was created; 0 when that is not known, and long ago.
     pub created_at: Millis,

@@ -23,6 +23,11 @@ const LENGTH_MAX: usize = 16 << 10;
 /// The most memory that an expression may be compiled to: it comes from a peer.
 const SIZE_MAX: usize = 1 << 20;
 
+/// What the names of kohort's own topics begin with. No expression matches them: their records tell
+/// what groups do, and a group that reads all topics would read what its own reading causes. Kafka's
+/// internal topics do match, as they do with Kafka: clients leave them out themselves, if they want.
+const OWN_TOPICS: &str = "__kohort_";
+
 /// How deep groups may be nested.
 const NEST_MAX: u32 = 64;
 
@@ -117,7 +122,8 @@ impl RegexTask {
             let mut names: Vec<Id> = match Pattern::new(&regex) {
                 Ok(pattern) => topics
                     .iter()
-                    .filter(|topic| !topic.is_internal && pattern.matches(&topic.name))
+                    .filter(|topic| !topic.name.starts_with(OWN_TOPICS))
+                    .filter(|topic| pattern.matches(&topic.name))
                     .map(|topic| topic.name.clone())
                     .collect(),
                 Err(_) => Vec::new(),

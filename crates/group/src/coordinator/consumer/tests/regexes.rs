@@ -22,15 +22,19 @@ fn an_expression_is_resolved_and_its_topics_assigned() {
     assert_eq!(a.owned.len(), 2);
 }
 
+/// franz-go expects it (Test848RegexBrokerResolves).
 #[test]
-fn internal_topics_never_match() {
+fn kafkas_internal_topics_match_and_kohorts_own_never_do() {
     let mut world = World::new();
-    world.topic("__consumer_offsets", 2);
-    world.topic("orders", 1);
+    let internal = world.topic("__consumer_offsets", 2);
+    world.topic("__kohort_group_events", 1);
+    let orders = world.topic("orders", 1);
     let mut a = Client::with_regex("a", ".*");
     a.beat(&mut world);
     world.settle(&mut [&mut a]);
-    assert_eq!(a.owned.len(), 1);
+    assert_eq!(a.of(internal), [0, 1]);
+    assert_eq!(a.of(orders), [0]);
+    assert_eq!(a.owned.len(), 3);
 }
 
 #[test]
