@@ -36,9 +36,12 @@ impl BrokerKind {
     }
 }
 
+/// Names and values of a broker's settings.
+type Settings = &'static [(&'static str, &'static str)];
+
 /// Settings, under Kafka's names, that let a group notice quickly that a member
 /// is gone. Every broker of a suite has them.
-const SETTINGS: &[(&str, &str)] = &[
+const SETTINGS: Settings = &[
     ("offsets.topic.num.partitions", "8"),
     ("group.initial.rebalance.delay.ms", "500"),
     ("group.consumer.session.timeout.ms", "6000"),
@@ -52,22 +55,24 @@ pub(crate) struct Broker {
     run: Run,
     port: u16,
     folder: PathBuf,
+    settings: Settings,
     process: Option<Process>,
 }
 
 impl Broker {
     /// Starts a broker on an empty folder and a free port, and waits until it answers.
-    pub(crate) fn start(run: &Run) -> Result<Self, Failure> {
-        let folder = run.data().join("broker");
+    pub(crate) fn start(run: &Run, name: &str, settings: Settings) -> Result<Self, Failure> {
+        let folder = run.data().join(name);
         std::fs::create_dir_all(&folder)?;
         let mut broker = Self {
             run: run.clone(),
             port: free_port()?,
             folder,
+            settings,
             process: None,
         };
         if run.broker_kind() == BrokerKind::Kafka {
-            kafka::format(run, broker.port, &broker.folder)?;
+            kafka::format(run, broker.port, &broker.folder, settings)?;
         }
         broker.start_again()?;
         Ok(broker)
@@ -114,7 +119,9 @@ impl Broker {
 
     fn command(&self) -> Result<Command, Failure> {
         match self.run.broker_kind() {
-            BrokerKind::Kohort => kohort::command(&self.run, &self.address(), &self.folder),
+            BrokerKind::Kohort => {
+                kohort::command(&self.run, &self.address(), &self.folder, self.settings)
+            },
             BrokerKind::Kafka => kafka::command(&self.run, &self.folder),
         }
     }

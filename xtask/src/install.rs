@@ -2,10 +2,12 @@
 //! of interop/ name, installed under target/interop.
 
 pub(crate) mod go;
+pub(crate) mod librdkafka;
 pub(crate) mod maven;
 pub(crate) mod node;
 pub(crate) mod python;
 pub(crate) mod rust;
+pub(crate) mod rust_rdkafka;
 pub(crate) mod schemas;
 mod stamp;
 mod toolchain;

@@ -59,6 +59,9 @@ struct Selection {
     /// Leave out the interop suites marked as slow
     #[arg(long)]
     quick: bool,
+    /// All tests of other projects' suites, not only those that fit into a few minutes
+    #[arg(long)]
+    full: bool,
     /// The broker under the interop suites; `kafka` checks the programs themselves
     #[arg(long, value_enum, default_value_t = BrokerKind::Kohort)]
     broker: BrokerKind,
@@ -136,7 +139,7 @@ fn run_suites(
             .with_program(std::path::absolute(program)?),
         None => workspace.clone(),
     };
-    let run = Run::new(workspace, selection.broker);
+    let run = Run::new(workspace, selection.broker, selection.full);
     for suite in suites::all() {
         if !selection.chooses(&suite.name) || (selection.quick && suite.slow) {
             continue;

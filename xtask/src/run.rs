@@ -13,15 +13,17 @@ use crate::workspace::Workspace;
 pub(crate) struct Run {
     workspace: Workspace,
     broker: BrokerKind,
+    is_full: bool,
     logs: PathBuf,
     data: PathBuf,
 }
 
 impl Run {
-    pub(crate) fn new(workspace: Workspace, broker: BrokerKind) -> Self {
+    pub(crate) fn new(workspace: Workspace, broker: BrokerKind, is_full: bool) -> Self {
         Self {
             workspace,
             broker,
+            is_full,
             logs: PathBuf::new(),
             data: PathBuf::new(),
         }
@@ -54,6 +56,11 @@ impl Run {
         self.broker
     }
 
+    /// Whether long suites are run as a whole.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
     /// The folder for logs of this suite's processes.
     pub(crate) fn logs(&self) -> &Path {
         &self.logs
@@ -66,6 +73,15 @@ impl Run {
 
     /// Starts a broker with an empty folder on a free port of 127.0.0.1.
     pub(crate) fn start_broker(&self) -> Result<Broker, Failure> {
-        Broker::start(self)
+        self.start_broker_with("broker", &[])
+    }
+
+    /// Starts a broker with more settings; its data is in the folder `name`.
+    pub(crate) fn start_broker_with(
+        &self,
+        name: &str,
+        settings: &'static [(&'static str, &'static str)],
+    ) -> Result<Broker, Failure> {
+        Broker::start(self, name, settings)
     }
 }

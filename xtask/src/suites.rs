@@ -9,6 +9,7 @@
 //! returns a note and the versions it ran for the closing table, or why not.
 
 mod java;
+mod projects;
 
 use crate::agent::{Agent, Protocol, catalog};
 use crate::broker::BrokerKind;
@@ -62,6 +63,7 @@ pub(crate) fn all() -> Vec<Suite> {
         ..suite
     }));
     suites.extend(java::all());
+    suites.extend(projects::all());
     suites
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::{SETTINGS, free_port};
+use super::{SETTINGS, Settings, free_port};
 use crate::failure::Failure;
 use crate::install::maven;
 use crate::process::Process;
@@ -14,7 +14,12 @@ const SERVER: &str = "kafka.Kafka";
 const FORMAT: &str = "kafka.tools.StorageTool";
 
 /// Writes the node's settings and formats its folder.
-pub(super) fn format(run: &Run, port: u16, folder: &Path) -> Result<(), Failure> {
+pub(super) fn format(
+    run: &Run,
+    port: u16,
+    folder: &Path,
+    more: Settings,
+) -> Result<(), Failure> {
     let controller = free_port()?;
     let mut settings = format!(
         "process.roles=broker,controller\n\
@@ -34,7 +39,7 @@ pub(super) fn format(run: &Run, port: u16, folder: &Path) -> Result<(), Failure>
          share.coordinator.state.topic.min.isr=1\n",
         folder = folder.display(),
     );
-    for (name, value) in SETTINGS {
+    for (name, value) in SETTINGS.iter().chain(more) {
         settings.push_str(&format!("{name}={value}\n"));
     }
     let file = folder.join("server.properties");

@@ -3,11 +3,16 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::SETTINGS;
+use super::{SETTINGS, Settings};
 use crate::failure::Failure;
 use crate::run::Run;
 
-pub(super) fn command(run: &Run, address: &str, folder: &Path) -> Result<Command, Failure> {
+pub(super) fn command(
+    run: &Run,
+    address: &str,
+    folder: &Path,
+    settings: Settings,
+) -> Result<Command, Failure> {
     let program = run.workspace().program();
     if !program.exists() {
         return Err(Failure::new(format!(
@@ -19,7 +24,7 @@ pub(super) fn command(run: &Run, address: &str, folder: &Path) -> Result<Command
     command
         .args(["serve", "--listen", address, "--data-dir"])
         .arg(folder);
-    for (name, value) in SETTINGS {
+    for (name, value) in SETTINGS.iter().chain(settings) {
         command.args(["--set", &format!("{name}={value}")]);
     }
     Ok(command)

@@ -18,8 +18,17 @@ pub(super) fn unless_made(
             .map_err(|error| Failure::new(format!("{}: {error}", source.display())))?;
         (source.file_name(), bytes).hash(&mut hasher);
     }
+    unless_made_from(folder, &format!("{:016x}", hasher.finish()), install)
+}
+
+/// Runs `install` unless `folder` was made from what these words name.
+pub(super) fn unless_made_from(
+    folder: &Path,
+    wanted: &str,
+    install: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let stamp = folder.join(".made-from");
-    let wanted = format!("{:016x}\n", hasher.finish());
+    let wanted = format!("{wanted}\n");
     if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         return Ok(());
     }

@@ -15,6 +15,8 @@ pub(crate) enum Toolchain {
     Node,
     /// `java` and `mvn`
     Java,
+    /// A C and a C++ compiler with `make` and `pkg-config`, and the headers of zlib and OpenSSL
+    C,
 }
 
 impl Toolchain {
@@ -29,10 +31,18 @@ impl Toolchain {
                 &["javac", "-version"],
                 &["mvn", "--version"],
             ],
+            Self::C => &[
+                &["c++", "--version"],
+                &["make", "--version"],
+                &["pkg-config", "--version"],
+                &["tar", "--version"],
+                &["cc", "-E", "-include", "zlib.h", "-xc", "/dev/null"],
+                &["cc", "-E", "-include", "openssl/ssl.h", "-xc", "/dev/null"],
+            ],
         }
     }
 
-    /// The first program that is not on the machine, if one is missing.
+    /// The first program or header that is not on the machine, if one is missing.
     pub(crate) fn missing(self) -> Option<&'static str> {
         let works = |probe: &[&str]| {
             let mut command = Command::new(probe[0]);
@@ -43,6 +53,9 @@ impl Toolchain {
         self.probes()
             .iter()
             .find(|probe| !works(probe))
-            .map(|probe| probe[0])
+            .map(|probe| match probe {
+                ["cc", _, "-include", header, ..] => header,
+                probe => probe[0],
+            })
     }
 }

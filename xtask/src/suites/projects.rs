@@ -1,0 +1,125 @@
+//! The test suites of other projects, unmodified, against the broker.
+//!
+//! Each comes from its registry at the version that `interop/suites/<project>.toml` names. That file
+//! also says which of the suite's tests end otherwise than by passing, and why; a run checks it in
+//! both directions, so that a test which starts to pass is news as well. What a plain run leaves
+//! out for its length, `--full` runs.
+
+mod expectations;
+mod franz_go;
+mod librdkafka;
+mod rust_rdkafka;
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::Suite;
+use crate::failure::Failure;
+use crate::report::Passed;
+use crate::run::Run;
+use expectations::Expectations;
+
+/// `suite/<project>` for each, or `suite/<project>/<protocol>`.
+pub(super) fn all() -> Vec<Suite> {
+    let mut suites = librdkafka::all();
+    suites.push(rust_rdkafka::suite());
+    suites.push(franz_go::suite());
+    suites
+}
+
+/// How a test ended, in its own suite's judgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Passed,
+    Failed,
+    /// It said itself that it does not apply here.
+    Skipped,
+}
+
+impl Ending {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "FAILED",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// One test of a suite that was run.
+#[derive(Debug, Clone)]
+struct Tested {
+    test: String,
+    ending: Ending,
+    took: Option<Duration>,
+    /// What the test or its suite said about it.
+    words: String,
+}
+
+/// Writes the table of a suite, and says whether it went as expected.
+fn conclude(
+    run: &Run,
+    client: String,
+    expectations: &Expectations,
+    protocol: &str,
+    mut tested: Vec<Tested>,
+) -> Result<Passed, Failure> {
+    tested.sort_by(|a, b| a.test.cmp(&b.test));
+    let surprises = expectations.surprises(protocol, run.broker_kind(), run.is_full(), &tested);
+    let table = run.logs().join("results.md");
+    std::fs::write(&table, markdown(expectations, protocol, &tested))?;
+    if tested.is_empty() {
+        return Err(Failure::new("no test was run"));
+    }
+    if !surprises.is_empty() {
+        let mut text = format!("{} of {} tests", surprises.len(), tested.len());
+        text.push_str(" did not end as expected");
+        for surprise in &surprises {
+            let _ = write!(text, "\n    {surprise}");
+        }
+        let _ = write!(text, "\n    table: {}", table.display());
+        return Err(Failure::new(text));
+    }
+    let count = |ending| tested.iter().filter(|test| test.ending == ending).count();
+    let mut note = format!("{} tests passed", count(Ending::Passed));
+    for (ending, words) in [
+        (Ending::Failed, "failed as expected"),
+        (Ending::Skipped, "skipped themselves"),
+    ] {
+        if count(ending) > 0 {
+            let _ = write!(note, ", {} {words}", count(ending));
+        }
+    }
+    if !run.is_full() {
+        note.push_str("; --full runs all");
+    }
+    Ok(Passed {
+        note,
+        clients: vec![client],
+    })
+}
+
+/// The table of a run: every test, how it ended, and the reason if it did not pass.
+fn markdown(expectations: &Expectations, protocol: &str, tested: &[Tested]) -> String {
+    let mut table = String::from("| test | result | seconds | why |\n|---|---|---|---|\n");
+    for test in tested {
+        let reason = match (test.ending, expectations.find(&test.test, protocol)) {
+            (Ending::Passed, _) => "",
+            (_, Some(difference)) => &difference.reason,
+            (_, None) => &test.words,
+        };
+        let _ = writeln!(
+            table,
+            "| {} | {} | {} | {} |",
+            test.test,
+            test.ending.word(),
+            test.took
+                .map_or(String::new(), |took| format!("{:.1}", took.as_secs_f64())),
+            reason.replace(['\n', '|'], " "),
+        );
+    }
+    for (test, difference) in expectations.not_run(protocol) {
+        let _ = writeln!(table, "| {test} | not run | | {} |", difference.reason);
+    }
+    table
+}
