@@ -36,7 +36,7 @@ impl BrokerKind {
     }
 }
 
-/// Names and values of a broker's settings.
+/// Names and values of a broker's settings; `{address}` is where it listens.
 type Settings = &'static [(&'static str, &'static str)];
 
 /// Settings, under Kafka's names, that let a group notice quickly that a member

@@ -2,6 +2,7 @@
 //! of interop/ name, installed under target/interop.
 
 pub(crate) mod go;
+pub(crate) mod kafka_python;
 pub(crate) mod librdkafka;
 pub(crate) mod maven;
 pub(crate) mod node;

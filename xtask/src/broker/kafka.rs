@@ -40,6 +40,7 @@ pub(super) fn format(
         folder = folder.display(),
     );
     for (name, value) in SETTINGS.iter().chain(more) {
+        let value = value.replace("{address}", &format!("127.0.0.1:{port}"));
         settings.push_str(&format!("{name}={value}\n"));
     }
     let file = folder.join("server.properties");

@@ -25,6 +25,7 @@ pub(super) fn command(
         .args(["serve", "--listen", address, "--data-dir"])
         .arg(folder);
     for (name, value) in SETTINGS.iter().chain(settings) {
+        let value = value.replace("{address}", address);
         command.args(["--set", &format!("{name}={value}")]);
     }
     Ok(command)

@@ -7,6 +7,7 @@
 
 mod expectations;
 mod franz_go;
+mod kafka_python;
 mod librdkafka;
 mod rust_rdkafka;
 
@@ -23,6 +24,7 @@ use expectations::Expectations;
 pub(super) fn all() -> Vec<Suite> {
     let mut suites = librdkafka::all();
     suites.push(rust_rdkafka::suite());
+    suites.push(kafka_python::suite());
     suites.push(franz_go::suite());
     suites
 }
@@ -90,7 +92,7 @@ fn conclude(
             let _ = write!(note, ", {} {words}", count(ending));
         }
     }
-    if !run.is_full() {
+    if !run.is_full() && !expectations.selection.is_empty() {
         note.push_str("; --full runs all");
     }
     Ok(Passed {

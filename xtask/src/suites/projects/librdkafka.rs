@@ -343,7 +343,9 @@ fn declared(source: &str) -> Vec<Declared> {
         let is_left_out = ["LOCAL", "MANUAL", "KNOWN_ISSUE"]
             .iter()
             .any(|flag| flags.split(['|', ' ']).any(|set| set.ends_with(flag)));
-        if !name.starts_with(|first: char| first.is_ascii_digit()) || is_left_out {
+        let is_name = name.starts_with(|first: char| first.is_ascii_digit())
+            && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
+        if !is_name || is_left_out {
             continue;
         }
         // One that may run with the defaults as well is run with those.
@@ -387,6 +389,7 @@ mod tests {
     #[test]
     fn tests_are_read_from_the_table_in_their_source() {
         let source = r#"
+            *  _TEST(00...., ...,
             #define _TEST(NAME, FLAGS, ...) {.name = # NAME}
             _TEST(0001_multiobj, 0),
             _TEST(0004_conf, TEST_F_LOCAL),
