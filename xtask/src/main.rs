@@ -139,7 +139,7 @@ fn run_suites(
             .with_program(std::path::absolute(program)?),
         None => workspace.clone(),
     };
-    let run = Run::new(workspace, selection.broker, selection.full);
+    let run = Run::new(workspace, selection.broker).full(selection.full);
     for suite in suites::all() {
         if !selection.chooses(&suite.name) || (selection.quick && suite.slow) {
             continue;

@@ -19,14 +19,19 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn new(workspace: Workspace, broker: BrokerKind, is_full: bool) -> Self {
+    pub(crate) fn new(workspace: Workspace, broker: BrokerKind) -> Self {
         Self {
             workspace,
             broker,
-            is_full,
+            is_full: false,
             logs: PathBuf::new(),
             data: PathBuf::new(),
         }
+    }
+
+    /// The same, with long suites as a whole if `is_full`.
+    pub(crate) fn full(self, is_full: bool) -> Self {
+        Self { is_full, ..self }
     }
 
     /// The same for one suite, whose folders of an earlier run are emptied.
