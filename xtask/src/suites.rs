@@ -25,6 +25,8 @@ pub(crate) struct Suite {
     pub(crate) name: String,
     /// Left out by `--quick`
     pub(crate) slow: bool,
+    /// Runs only when `--only` chooses it, or with `--full`
+    pub(crate) on_demand: bool,
     /// Without these the suite is skipped.
     pub(crate) toolchains: Vec<Toolchain>,
     #[allow(clippy::type_complexity, reason = "a name would not say more")]
@@ -41,6 +43,7 @@ impl Suite {
         Self {
             name: name.into(),
             slow: false,
+            on_demand: false,
             toolchains,
             run: Box::new(run),
         }
