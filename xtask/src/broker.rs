@@ -121,7 +121,7 @@ impl Broker {
         match self.run.broker_kind() {
             BrokerKind::Kohort => {
                 kohort::command(&self.run, &self.address(), &self.folder, self.settings)
-            },
+            }
             BrokerKind::Kafka => kafka::command(&self.run, &self.folder),
         }
     }

@@ -142,8 +142,8 @@ fn run_suites(
     let run = Run::new(workspace, selection.broker).full(selection.full);
     for suite in suites::all() {
         let is_asked_for = selection.full || !selection.only.is_empty();
-        let is_left_out =
-            (selection.quick && suite.slow) || (suite.on_demand && !is_asked_for && !selection.list);
+        let is_left_out = (selection.quick && suite.slow)
+            || (suite.on_demand && !is_asked_for && !selection.list);
         if !selection.chooses(&suite.name) || is_left_out {
             continue;
         }

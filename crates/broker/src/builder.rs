@@ -133,7 +133,7 @@ impl Builder {
             fetch_sessions: Sessions::new(fixed.fetch_sessions_max),
             fixed,
             clock,
-            catalog,
+            catalog: Arc::new(catalog),
             groups: Groups::new(),
             complaints: Complaints::new(),
             advertised,

@@ -23,7 +23,7 @@ use crate::{
 pub(crate) struct Node {
     pub(crate) fixed: Fixed,
     pub(crate) clock: Clock,
-    pub(crate) catalog: Catalog,
+    pub(crate) catalog: Arc<Catalog>,
     pub(crate) groups: Groups,
     pub(crate) fetch_sessions: Sessions,
     /// Memory for requests.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use common::*;
 use kohort_broker::{Broker, StartError};
@@ -135,5 +135,30 @@ async fn many_brokers_live_in_one_process() {
     }
     for broker in brokers {
         broker.shutdown().await;
+    }
+}
+
+/// A request ends with its connection, but not in the middle of a change: the file of the next
+/// change would be overtaken by its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_known_of_topics_is_on_disk_although_clients_hang_up_in_the_middle() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = start(folder.path()).await.unwrap();
+    let mut stays = Client::connect(&broker).await;
+    for number in 0..30 {
+        let mut leaves = Client::connect(&broker).await;
+        let request = create_topic(&format!("leaves-{number}"), 1, &[]);
+        leaves.send(7, &request).await;
+        // Long enough to be in the middle of it, now and then.
+        tokio::time::sleep(Duration::from_micros(100 * number)).await;
+        drop(leaves);
+        stays.create_topic(&format!("stays-{number}"), 1).await;
+    }
+    let before = broker.topics();
+    broker.shutdown().await;
+    let broker = start(folder.path()).await.unwrap();
+    assert_eq!(broker.topics(), before);
+    for number in 0..30 {
+        assert!(before.contains(&format!("stays-{number}")));
     }
 }

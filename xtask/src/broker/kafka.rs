@@ -14,12 +14,7 @@ const SERVER: &str = "kafka.Kafka";
 const FORMAT: &str = "kafka.tools.StorageTool";
 
 /// Writes the node's settings and formats its folder.
-pub(super) fn format(
-    run: &Run,
-    port: u16,
-    folder: &Path,
-    more: Settings,
-) -> Result<(), Failure> {
+pub(super) fn format(run: &Run, port: u16, folder: &Path, more: Settings) -> Result<(), Failure> {
     let controller = free_port()?;
     let mut settings = format!(
         "process.roles=broker,controller\n\

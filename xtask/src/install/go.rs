@@ -11,11 +11,7 @@ use crate::process::Process;
 use crate::workspace::Workspace;
 
 /// The folder with the sources of a module, its tests among them.
-pub(crate) fn module(
-    workspace: &Workspace,
-    name: &str,
-    version: &str,
-) -> Result<PathBuf, Failure> {
+pub(crate) fn module(workspace: &Workspace, name: &str, version: &str) -> Result<PathBuf, Failure> {
     /// What `go mod download` says about a module.
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]

@@ -4,7 +4,7 @@ use std::{io, sync::Arc};
 
 use kohort_wire::{ErrorCode, Uuid};
 use parking_lot::RwLock;
-use tokio::sync::{Mutex, MutexGuard, watch};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 use super::{
     Document, Partition, Snapshot, Store, Topic,
@@ -30,7 +30,7 @@ pub(crate) struct Catalog {
     pub(crate) logs: Arc<Logs>,
     pub(crate) cluster_id: String,
     pub(super) clock: Clock,
-    document: Mutex<Document>,
+    document: Arc<Mutex<Document>>,
     snapshot: RwLock<Arc<Snapshot>>,
     changed: watch::Sender<i64>,
     producer_ids: Mutex<std::ops::Range<i64>>,
@@ -95,7 +95,7 @@ impl Catalog {
             logs,
             cluster_id: document.cluster_id.clone(),
             clock,
-            document: Mutex::new(document),
+            document: Arc::new(Mutex::new(document)),
             snapshot: RwLock::new(Arc::new(snapshot)),
             changed: watch::Sender::new(version),
             producer_ids: Mutex::new(0..0),
@@ -113,24 +113,46 @@ impl Catalog {
     }
 
     /// The document, for who is going to change it.
-    pub(super) async fn edit(&self) -> MutexGuard<'_, Document> {
-        self.document.lock().await
+    pub(super) async fn edit(&self) -> OwnedMutexGuard<Document> {
+        Arc::clone(&self.document).lock_owned().await
     }
 
-    /// Makes the edited document durable, then shows it to everybody. If it cannot be saved,
-    /// nothing has changed.
-    pub(super) async fn commit(
-        &self,
-        current: &mut Document,
+    /// Makes the edited document durable, shows it to everybody, and does what follows from it. If
+    /// it cannot be saved, nothing has changed.
+    pub(super) async fn commit<T: Send + 'static>(
+        self: &Arc<Self>,
+        document: OwnedMutexGuard<Document>,
         edited: Document,
-    ) -> Result<Arc<Snapshot>, ChangeError> {
+        then: impl FnOnce(Arc<Snapshot>) -> T + Send + 'static,
+    ) -> Result<T, ChangeError> {
+        let catalog = Arc::clone(self);
+        self.replace(document, edited, move |document| {
+            then(catalog.publish(document))
+        })
+        .await
+    }
+
+    /// Makes the edited document durable and takes it for the current one. This goes on to its end,
+    /// under the lock, also when nobody waits for it any more: a request ends with its connection,
+    /// and the next change must neither overtake the file of this one nor undo it.
+    async fn replace<T: Send + 'static>(
+        &self,
+        mut document: OwnedMutexGuard<Document>,
+        edited: Document,
+        then: impl FnOnce(&Document) -> T + Send + 'static,
+    ) -> Result<T, ChangeError> {
         let store = self.store.clone();
-        let saved = tokio::task::spawn_blocking(move || store.save(&edited).map(|()| edited));
-        *current = match saved.await {
-            Ok(saved) => saved.map_err(|error| ChangeError::storage(&error))?,
+        let task = tokio::task::spawn_blocking(move || {
+            store
+                .save(&edited)
+                .map_err(|error| ChangeError::storage(&error))?;
+            *document = edited;
+            Ok(then(&document))
+        });
+        match task.await {
+            Ok(done) => done,
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        };
-        Ok(self.publish(current))
+        }
     }
 
     fn publish(&self, document: &Document) -> Arc<Snapshot> {
@@ -178,16 +200,16 @@ impl Catalog {
 
     /// Replaces settings of topics, the broker or groups.
     pub(crate) async fn change_settings<T>(
-        &self,
+        self: &Arc<Self>,
         change: impl FnOnce(&mut SettingsEdit<'_>) -> Result<T, ChangeError>,
     ) -> Result<T, ChangeError> {
-        let mut document = self.edit().await;
+        let document = self.edit().await;
         let mut edited = document.clone();
         let result = change(&mut SettingsEdit {
             document: &mut edited,
         })?;
         if edited != *document {
-            self.commit(&mut document, edited).await?;
+            self.commit(document, edited, |_| ()).await?;
         }
         Ok(result)
     }
@@ -196,19 +218,13 @@ impl Catalog {
     pub(crate) async fn new_producer_id(&self) -> Result<i64, ChangeError> {
         let mut ids = self.producer_ids.lock().await;
         if ids.is_empty() {
-            let mut document = self.edit().await;
+            let document = self.edit().await;
             let mut edited = document.clone();
             let first = edited.next_producer_id;
             edited.next_producer_id += PRODUCER_ID_BLOCK;
-            let store = self.store.clone();
-            let saved = edited.clone();
-            let saved = tokio::task::spawn_blocking(move || store.save(&saved)).await;
-            match saved {
-                Ok(saved) => saved.map_err(|error| ChangeError::storage(&error))?,
-                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-            }
-            *ids = first..edited.next_producer_id;
-            *document = edited;
+            let end = edited.next_producer_id;
+            self.replace(document, edited, |_| ()).await?;
+            *ids = first..end;
         }
         ids.next().ok_or_else(|| {
             ChangeError::new(ErrorCode::UNKNOWN_SERVER_ERROR, "no producer ids left")

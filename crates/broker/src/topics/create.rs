@@ -36,12 +36,12 @@ pub(crate) struct NewPartitions {
 impl Catalog {
     /// Creates topics, each for itself: what is wrong with one does not keep the others away.
     pub(crate) async fn create_topics(
-        &self,
+        self: &Arc<Self>,
         topics: Vec<NewTopic>,
         partitions_max: usize,
         validate_only: bool,
     ) -> Vec<Result<Arc<Topic>, ChangeError>> {
-        let mut document = self.edit().await;
+        let document = self.edit().await;
         let mut edited = document.clone();
         let mut collisions: BTreeMap<String, String> = BTreeMap::new();
         for name in edited.topics.keys() {
@@ -73,10 +73,24 @@ impl Catalog {
         if added.is_empty() {
             return finish(results, |_| None);
         }
-        let committed = self.commit(&mut document, edited).await;
-        drop(document);
-        let snapshot = match committed {
-            Ok(snapshot) => snapshot,
+        let committed = self
+            .commit(document, edited, move |snapshot| {
+                let created: Vec<_> = added
+                    .iter()
+                    .filter_map(|name| snapshot.topic(name).cloned())
+                    .collect();
+                for topic in &created {
+                    let count = topic.partitions.len();
+                    info!(
+                        "topic {} created with {count} partitions (id {})",
+                        topic.name, topic.id
+                    );
+                }
+                (snapshot, created)
+            })
+            .await;
+        let (snapshot, created) = match committed {
+            Ok(committed) => committed,
             Err(error) => {
                 let failed = results
                     .into_iter()
@@ -84,17 +98,6 @@ impl Catalog {
                 return failed.collect();
             }
         };
-        let created: Vec<_> = added
-            .iter()
-            .filter_map(|name| snapshot.topic(name).cloned())
-            .collect();
-        for topic in &created {
-            let count = topic.partitions.len();
-            info!(
-                "topic {} created with {count} partitions (id {})",
-                topic.name, topic.id
-            );
-        }
         open(Arc::clone(&self.logs), created).await;
         finish(results, |name| snapshot.topic(name).cloned())
     }
@@ -119,12 +122,12 @@ impl Catalog {
 
     /// Gives topics more partitions.
     pub(crate) async fn create_partitions(
-        &self,
+        self: &Arc<Self>,
         wanted: NewPartitions,
         partitions_max: usize,
         validate_only: bool,
     ) -> Result<(), ChangeError> {
-        let mut document = self.edit().await;
+        let document = self.edit().await;
         let mut edited = document.clone();
         let total = self.snapshot().partition_count();
         let entry = edited.topics.get_mut(&wanted.name).ok_or_else(|| {
@@ -158,8 +161,7 @@ impl Catalog {
         if validate_only {
             return Ok(());
         }
-        let snapshot = self.commit(&mut document, edited).await?;
-        drop(document);
+        let snapshot = self.commit(document, edited, |snapshot| snapshot).await?;
         info!("topic {} now has {} partitions", wanted.name, wanted.count);
         open(
             Arc::clone(&self.logs),
@@ -170,8 +172,11 @@ impl Catalog {
     }
 
     /// Deletes topics and their records. Gives back those that there were.
-    pub(crate) async fn delete_topics(&self, ids: &[Uuid]) -> Result<Vec<Arc<Topic>>, ChangeError> {
-        let mut document = self.edit().await;
+    pub(crate) async fn delete_topics(
+        self: &Arc<Self>,
+        ids: &[Uuid],
+    ) -> Result<Vec<Arc<Topic>>, ChangeError> {
+        let document = self.edit().await;
         let before = self.snapshot();
         let gone: Vec<_> = ids
             .iter()
@@ -184,26 +189,22 @@ impl Catalog {
         for topic in &gone {
             edited.topics.remove(&*topic.name);
         }
-        self.commit(&mut document, edited).await?;
-        for topic in &gone {
-            info!("topic {} deleted (id {})", topic.name, topic.id);
-        }
-        // Still under the lock: a topic of the same name must not be created before the folders are
-        // out of its way.
-        let removed = gone.clone();
-        let task = tokio::task::spawn_blocking(move || {
-            let partitions: Vec<_> = removed.iter().flat_map(|topic| &topic.partitions).collect();
+        // All of it under the lock: a topic of the same name must not be created before the folders
+        // are out of its way.
+        self.commit(document, edited, move |_| {
+            for topic in &gone {
+                info!("topic {} deleted (id {})", topic.name, topic.id);
+            }
+            let partitions: Vec<_> = gone.iter().flat_map(|topic| &topic.partitions).collect();
             side_by_side(&partitions, Partition::delete);
-        });
-        if let Err(panic) = task.await {
-            std::panic::resume_unwind(panic.into_panic());
-        }
-        Ok(gone)
+            gone
+        })
+        .await
     }
 
     /// The topic of the groups' state, created when it is first needed.
     pub(crate) async fn offsets_topic(
-        &self,
+        self: &Arc<Self>,
         partitions: i32,
         segment_bytes: i32,
     ) -> Result<Arc<Topic>, ChangeError> {
@@ -220,7 +221,10 @@ impl Catalog {
 
     /// The topic of what happened to groups, created when it is first needed. One partition: its
     /// records are few, and in it they stand in the order in which they happened.
-    pub(crate) async fn events_topic(&self, retention_ms: i64) -> Result<Arc<Topic>, ChangeError> {
+    pub(crate) async fn events_topic(
+        self: &Arc<Self>,
+        retention_ms: i64,
+    ) -> Result<Arc<Topic>, ChangeError> {
         if let Some(topic) = self.snapshot().topic(EVENTS_TOPIC) {
             return Ok(Arc::clone(topic));
         }
@@ -236,7 +240,7 @@ impl Catalog {
 
     /// A topic of the broker's own.
     async fn own_topic<const N: usize>(
-        &self,
+        self: &Arc<Self>,
         name: &str,
         partitions: i32,
         configs: [(&str, String); N],

@@ -221,7 +221,10 @@ mod tests {
     #[test]
     fn a_test_that_starts_to_pass_is_news_too() {
         let tests = [("fails", Ending::Passed)];
-        assert_eq!(surprises(BrokerKind::Kohort, false, &tests), ["passed fails"]);
+        assert_eq!(
+            surprises(BrokerKind::Kohort, false, &tests),
+            ["passed fails"]
+        );
         assert!(surprises(BrokerKind::Kafka, false, &tests).is_empty());
     }
 

@@ -48,7 +48,13 @@ fn check(run: &Run) -> Result<Passed, Failure> {
         .env("KGO_TEST_RECORDS", RECORDS);
     let tested = run_tests(run, command)?;
     broker.stop()?;
-    conclude(run, format!("franz-go {version}"), &expectations, "", tested)
+    conclude(
+        run,
+        format!("franz-go {version}"),
+        &expectations,
+        "",
+        tested,
+    )
 }
 
 fn one_of<'a>(tests: impl Iterator<Item = &'a str>) -> String {

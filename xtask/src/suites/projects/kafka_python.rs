@@ -136,6 +136,9 @@ mod tests {
             ("a.py::three", Ending::Skipped),
             ("a.py::two", Ending::Failed),
         ];
-        assert_eq!(endings, expected.map(|(test, ending)| (test.to_owned(), ending)));
+        assert_eq!(
+            endings,
+            expected.map(|(test, ending)| (test.to_owned(), ending))
+        );
     }
 }

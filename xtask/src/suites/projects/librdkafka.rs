@@ -189,11 +189,7 @@ impl<'a> Runner<'a> {
     }
 
     /// All of these, a few at a time.
-    fn all(
-        &self,
-        expectations: &Expectations,
-        units: &[Unit<'_>],
-    ) -> Result<Vec<Tested>, Failure> {
+    fn all(&self, expectations: &Expectations, units: &[Unit<'_>]) -> Result<Vec<Tested>, Failure> {
         let left = Mutex::new(units.iter());
         let next = || left.lock().ok().and_then(|mut left| left.next());
         let done = Mutex::new(Ok(Vec::new()));
