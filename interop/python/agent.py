@@ -12,6 +12,8 @@ POLL_S = 0.1
 SESSION_TIMEOUT_MS = 6000
 HEARTBEAT_INTERVAL_MS = 1000
 COMMIT_MS = 5000
+# How soon a member that starts at the end (--reset latest) notices new partitions by itself.
+METADATA_AGE_MS = 3000
 
 # Clients of one process wait longer and longer for a broker that is away; tests wait with them.
 RECONNECT_BACKOFF_MS = 50
@@ -21,7 +23,7 @@ RECONNECT_BACKOFF_MAX_MS = 500
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument(
-        "command", choices=["version", "create", "produce", "consume"]
+        "command", choices=["version", "create", "grow", "produce", "consume"]
     )
     parser.add_argument("--bootstrap")
     parser.add_argument("--topic")
@@ -34,6 +36,7 @@ def arguments():
     parser.add_argument("--protocol", default="classic")
     parser.add_argument("--instance-id")
     parser.add_argument("--assignor")
+    parser.add_argument("--reset", default="earliest")
     return parser.parse_args()
 
 

@@ -4,7 +4,7 @@ import time
 
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 import agent
 
@@ -35,6 +35,17 @@ def create(arguments):
     admin = AdminClient(client_settings(arguments))
     topic = NewTopic(arguments.topic, num_partitions=arguments.partitions, replication_factor=1)
     admin.create_topics([topic])[arguments.topic].result(timeout=30)
+    until_there(admin, arguments)
+
+
+def grow(arguments):
+    admin = AdminClient(client_settings(arguments))
+    more = NewPartitions(arguments.topic, arguments.partitions)
+    admin.create_partitions([more])[arguments.topic].result(timeout=30)
+    until_there(admin, arguments)
+
+
+def until_there(admin, arguments):
     while True:
         found = admin.list_topics(timeout=30).topics.get(arguments.topic)
         if found and len(found.partitions) == arguments.partitions:
@@ -80,10 +91,12 @@ def consumer_settings(arguments):
         **client_settings(arguments),
         "group.id": arguments.group,
         "group.protocol": arguments.protocol,
-        "auto.offset.reset": "earliest",
+        "auto.offset.reset": arguments.reset,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
     }
+    if arguments.reset == "latest":
+        settings["topic.metadata.refresh.interval.ms"] = agent.METADATA_AGE_MS
     if arguments.instance_id:
         settings["group.instance.id"] = arguments.instance_id
     if arguments.protocol == "classic":
@@ -146,4 +159,4 @@ if __name__ == "__main__":
     if given.command == "version":
         version()
     else:
-        {"create": create, "produce": produce, "consume": consume}[given.command](given)
+        {"create": create, "grow": grow, "produce": produce, "consume": consume}[given.command](given)

@@ -86,10 +86,32 @@ impl Agent {
         topic: &str,
         partitions: usize,
     ) -> Result<(), Failure> {
+        self.change("create", run, broker, topic, partitions)
+    }
+
+    /// Gives a topic more partitions; so many in all. Only some agents can.
+    pub(crate) fn grow(
+        &self,
+        run: &Run,
+        broker: &Broker,
+        topic: &str,
+        partitions: usize,
+    ) -> Result<(), Failure> {
+        self.change("grow", run, broker, topic, partitions)
+    }
+
+    fn change(
+        &self,
+        command: &str,
+        run: &Run,
+        broker: &Broker,
+        topic: &str,
+        partitions: usize,
+    ) -> Result<(), Failure> {
         let partitions = partitions.to_string();
         let address = broker.address();
         let arguments = [
-            "create",
+            command,
             "--bootstrap",
             &address,
             "--topic",

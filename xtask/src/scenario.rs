@@ -4,9 +4,11 @@ mod cast;
 mod group;
 mod ledger;
 mod mixed;
+mod new_partitions;
 mod stage;
 mod static_members;
 
 pub(crate) use group::group;
 pub(crate) use mixed::mixed;
+pub(crate) use new_partitions::new_partitions;
 pub(crate) use static_members::static_members;

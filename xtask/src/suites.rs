@@ -60,7 +60,10 @@ impl Suite {
 /// All suites.
 pub(crate) fn all() -> Vec<Suite> {
     let mut suites = groups();
-    let more = static_members().into_iter().chain(Protocol::ALL.map(mixed));
+    let more = static_members()
+        .into_iter()
+        .chain(new_partitions())
+        .chain(Protocol::ALL.map(mixed));
     suites.extend(more.map(|suite| Suite {
         slow: true,
         ..suite
@@ -94,6 +97,22 @@ fn static_members() -> Vec<Suite> {
                 format!("static/{}/{}", source.name, protocol.name()),
                 &[source.toolchain, catalog::ADMINISTRATOR.toolchain],
                 move |run| scenario::static_members(run, source, protocol),
+            ));
+        }
+    }
+    suites
+}
+
+/// `new-partitions/<library>/<protocol>`: not with Apache Kafka, where those records are lost.
+fn new_partitions() -> Vec<Suite> {
+    let mut suites = Vec::new();
+    let sources = catalog::ALL.iter();
+    for source in sources.filter(|source| ["java", "confluent-kafka"].contains(&source.name)) {
+        for &protocol in source.protocols {
+            suites.push(Suite::new(
+                format!("new-partitions/{}/{}", source.name, protocol.name()),
+                &[source.toolchain, catalog::ADMINISTRATOR.toolchain],
+                move |run| scenario::new_partitions(run, source, protocol),
             ));
         }
     }

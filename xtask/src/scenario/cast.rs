@@ -19,12 +19,14 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(20);
 /// How to join the group.
 #[derive(Debug, Clone)]
 pub(super) struct Joining<'a> {
-    pub(super) address: &'a str,
+    pub(super) address: String,
     pub(super) topic: &'a str,
     pub(super) group: &'a str,
     pub(super) protocol: Protocol,
     pub(super) instance_id: Option<&'a str>,
     pub(super) assignor: Option<&'a str>,
+    /// Where it starts without a committed offset; `None`: at the beginning.
+    pub(super) reset: Option<&'a str>,
 }
 
 /// A member of the group.
@@ -75,7 +77,7 @@ impl Cast {
         command.args([
             "consume",
             "--bootstrap",
-            joining.address,
+            &joining.address,
             "--topic",
             joining.topic,
         ]);
@@ -88,6 +90,7 @@ impl Cast {
         for (option, value) in [
             ("--instance-id", joining.instance_id),
             ("--assignor", joining.assignor),
+            ("--reset", joining.reset),
         ] {
             if let Some(value) = value {
                 command.args([option, value]);

@@ -71,12 +71,30 @@ impl<'a> Stage<'a> {
         assignor: Option<&str>,
     ) -> Result<usize, Failure> {
         let joining = Joining {
-            address: &self.address,
+            instance_id,
+            assignor,
+            ..self.joining()
+        };
+        self.cast.join(self.run, agent, &joining)
+    }
+
+    fn joining(&self) -> Joining<'static> {
+        Joining {
+            address: self.address.clone(),
             topic: TOPIC,
             group: GROUP,
             protocol: self.protocol,
-            instance_id,
-            assignor,
+            instance_id: None,
+            assignor: None,
+            reset: None,
+        }
+    }
+
+    /// Starts a member that starts at the end of partitions without a committed offset.
+    pub(super) fn join_at_end(&mut self, agent: &Agent) -> Result<usize, Failure> {
+        let joining = Joining {
+            reset: Some("latest"),
+            ..self.joining()
         };
         self.cast.join(self.run, agent, &joining)
     }

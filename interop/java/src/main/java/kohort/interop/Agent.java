@@ -15,6 +15,7 @@ import java.util.concurrent.TimeUnit;
 
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ConsumerGroupDescription;
+import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
@@ -44,6 +45,7 @@ public final class Agent {
         switch (arguments.verb) {
             case "version" -> version();
             case "create" -> create(arguments);
+            case "grow" -> grow(arguments);
             case "produce" -> produce(arguments);
             case "consume" -> new Agent(arguments).consume();
             case "describe" -> describe(arguments);
@@ -75,6 +77,17 @@ public final class Agent {
             admin.createTopics(List.of(new NewTopic(name, arguments.number("partitions"), (short) 1))).all().get();
             Checks.eventually("the topic has leaders", () -> admin.describeTopics(List.of(name)).allTopicNames().get()
                 .get(name).partitions().stream().allMatch(partition -> partition.leader() != null));
+        }
+        say(event("created"));
+    }
+
+    private static void grow(Arguments arguments) throws Exception {
+        String name = arguments.text("topic");
+        int count = arguments.number("partitions");
+        try (Admin admin = Admin.create(base(arguments))) {
+            admin.createPartitions(Map.of(name, NewPartitions.increaseTo(count))).all().get();
+            Checks.eventually("all partitions have leaders", () -> admin.describeTopics(List.of(name)).allTopicNames().get()
+                .get(name).partitions().stream().filter(partition -> partition.leader() != null).count() == count);
         }
         say(event("created"));
     }
@@ -161,7 +174,10 @@ public final class Agent {
         properties.put("group.id", arguments.text("group"));
         properties.put("group.protocol", protocol);
         properties.put("enable.auto.commit", "false");
-        properties.put("auto.offset.reset", "earliest");
+        String reset = arguments.text("reset", "earliest");
+        properties.put("auto.offset.reset", reset);
+        // How soon it notices new partitions by itself.
+        if (reset.equals("latest")) properties.put("metadata.max.age.ms", "3000");
         String assignor = arguments.text("assignor", null);
         if (protocol.equals("classic")) {
             properties.put("session.timeout.ms", "6000");
