@@ -126,6 +126,14 @@ impl Broker {
         }
     }
 
+    /// How much processor time it has used.
+    pub(crate) fn cpu_seconds(&self) -> Result<f64, Failure> {
+        match &self.process {
+            Some(process) => process.cpu_seconds(),
+            None => Ok(0.0),
+        }
+    }
+
     /// The end of the broker's log, for the message of a failure.
     pub(crate) fn tail(&self) -> String {
         self.process.as_ref().map(Process::tail).unwrap_or_default()

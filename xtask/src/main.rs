@@ -7,6 +7,7 @@ mod failure;
 mod install;
 mod interrupt;
 mod process;
+mod rebalances;
 mod report;
 mod run;
 mod scenario;
@@ -49,6 +50,9 @@ enum Task {
     /// Producing and consuming with kohort's client and with rdkafka, against Apache Kafka:
     /// records per second, and per second of processor time
     Throughput(throughput::Options),
+    /// How long rebalances of a group of a hundred stock consumers take, on kohort and on Apache
+    /// Kafka; best on a quiet machine
+    RebalanceTimes(rebalances::Options),
 }
 
 #[derive(Args)]
@@ -96,6 +100,7 @@ fn perform(task: Task) -> Result<bool, Failure> {
     let workspace = Workspace::find()?;
     match task {
         Task::Throughput(options) => throughput::measure(&workspace, &options).map(|()| true),
+        Task::RebalanceTimes(options) => rebalances::measure(&workspace, &options).map(|()| true),
         Task::Bench { filter } => checks::bench(&workspace, filter.as_deref()),
         Task::Test(selection) => {
             let mut report = Report::default();

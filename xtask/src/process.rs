@@ -121,6 +121,23 @@ impl Process {
         &self.name
     }
 
+    /// How much processor time it has used (Linux).
+    pub(crate) fn cpu_seconds(&self) -> Result<f64, Failure> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name in parentheses may hold anything; utime and stime are the 14th and 15th field.
+        let fields = stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace();
+        let ticks: u64 = fields
+            .skip(11)
+            .take(2)
+            .filter_map(|field| field.parse::<u64>().ok())
+            .sum();
+        Ok(ticks as f64 / 100.0)
+    }
+
     /// Sends a signal to the process itself.
     pub(crate) fn signal(&self, signal: Signal) {
         if self.status.is_none() {
