@@ -26,6 +26,7 @@ pub(crate) enum Groups {
     Explain(crate::explain::Explain),
     /// Show what happened to a group, when and why, and who delayed it.
     History(crate::history::History),
+    Rewind(Box<crate::rewind::Rewind>),
     /// Delete groups that have no members, with their committed offsets.
     Delete(Delete),
 }
@@ -83,6 +84,7 @@ impl Groups {
             Groups::Describe(describe) => describe.run().await,
             Groups::Explain(explain) => explain.run().await,
             Groups::History(history) => history.run().await,
+            Groups::Rewind(rewind) => rewind.run().await,
             Groups::Delete(delete) => delete.run().await,
         }
     }

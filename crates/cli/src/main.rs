@@ -11,6 +11,7 @@ mod history;
 mod offsets;
 mod output;
 mod produce;
+mod rewind;
 mod serve;
 mod topics;
 

@@ -139,6 +139,18 @@ forward! { Admin:
     fn delete_group(&self, group_id: &str) -> Result<()>;
     /// See [`Admin::remove_members`](crate::Admin::remove_members).
     fn remove_members(&self, group_id: &str, members: &[MemberToRemove], reason: &str) -> Result<Each<ByteString, ()>>;
+    /// See [`Admin::rewind_group`](crate::Admin::rewind_group).
+    fn rewind_group(&self, group_id: &str, partitions: &[(TopicPartition, RewindTo)]) -> Result<Vec<RewindStep>>;
+    /// See [`Admin::plan_rewind`](crate::Admin::plan_rewind).
+    fn plan_rewind(&self, group_id: &str, partitions: &[(TopicPartition, RewindTo)], clamp: bool) -> Result<Vec<RewindStep>>;
+    /// See [`Admin::plan_undo`](crate::Admin::plan_undo).
+    fn plan_undo(&self, group_id: &str, clamp: bool) -> Result<Vec<RewindStep>>;
+    /// See [`Admin::execute_rewind`](crate::Admin::execute_rewind).
+    fn execute_rewind(&self, group_id: &str, steps: &[RewindStep], timeout: Duration) -> Result<Vec<RewindStep>>;
+    /// See [`Admin::undo_rewind`](crate::Admin::undo_rewind).
+    fn undo_rewind(&self, group_id: &str) -> Result<Vec<RewindStep>>;
+    /// See [`Admin::last_rewind`](crate::Admin::last_rewind).
+    fn last_rewind(&self, group_id: &str) -> Result<Option<LastRewind>>;
     /// See [`Admin::list_group_offsets`](crate::Admin::list_group_offsets).
     fn list_group_offsets(&self, group_id: &str, partitions: Option<&[TopicPartition]>) -> Result<Each<TopicPartition, Option<CommittedOffset>>>;
     /// See [`Admin::alter_group_offsets`](crate::Admin::alter_group_offsets).
@@ -300,6 +312,8 @@ forward! { Consumer:
     fn list_offsets(&self, partitions: &[(TopicPartition, OffsetSpec)]) -> Each<TopicPartition, Option<i64>>;
     /// See [`Consumer::committed`](crate::Consumer::committed).
     fn committed(&self, partitions: &[TopicPartition]) -> Result<Each<TopicPartition, Option<CommittedOffset>>>;
+    /// See [`Consumer::rewind`](crate::Consumer::rewind).
+    fn rewind(&self, partitions: &[(TopicPartition, RewindTo)]) -> Result<Vec<RewindStep>>;
     /// See [`Consumer::commit`](crate::Consumer::commit).
     fn commit(&self) -> Result<()>;
     /// See [`Consumer::commit_offsets`](crate::Consumer::commit_offsets).

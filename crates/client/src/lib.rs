@@ -52,6 +52,7 @@ mod measure;
 mod memory;
 pub mod producer;
 mod properties;
+mod rewind;
 pub mod rpc;
 #[cfg(feature = "test-broker")]
 pub mod testing;

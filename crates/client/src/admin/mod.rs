@@ -31,6 +31,7 @@ mod group_events;
 mod group_offsets;
 mod groups;
 mod partitions;
+mod rewind;
 mod topics;
 
 pub use cluster::{BrokerDescription, ClusterDescription};
@@ -40,6 +41,7 @@ pub use group_events::GroupEvents;
 pub use groups::{GroupFilter, GroupListing, GroupState, GroupType, MemberToRemove};
 pub use topics::{CreatedTopic, NewTopic};
 
+pub use crate::rewind::{LastRewind, RewindStep, RewindTo};
 use crate::{
     ClientConfig, Result,
     rpc::{Cluster, Destination},

@@ -98,7 +98,10 @@ use self::{
 };
 use crate::{
     ByteString, CommittedOffset, Each, Error, OffsetSpec, Result, TopicPartition,
-    committed::committed_offsets, list_offsets::list_offsets, rpc::Cluster,
+    committed::committed_offsets,
+    list_offsets::list_offsets,
+    rewind::{self, RewindStep, RewindTo},
+    rpc::Cluster,
 };
 
 /// Reads records, alone or as a member of a group.
@@ -522,22 +525,23 @@ impl Consumer {
         committed_offsets(cluster, group_id, member, Some(partitions), true, timeout).await
     }
 
-    /// Sets the whole group back, or forward, in these partitions while it runs, through the
-    /// coordinator.
+    /// Has the whole group go on elsewhere in these partitions, while it runs: whoever owns them
+    /// gives them up, and starts at the new place. Gives what was committed before, and what is now.
     ///
-    /// No cluster that this client knows serves that yet, so it answers with an error. Until one
-    /// does: stop the members and use
-    /// [`Admin::alter_group_offsets`](crate::Admin::alter_group_offsets).
-    pub async fn rewind(&self, partitions: &[(TopicPartition, Seek)]) -> Result<()> {
-        let partitions: Vec<_> = partitions
-            .iter()
-            .map(|(name, _)| name.to_string())
-            .collect();
-        Err(Error::State(format!(
-            "the coordinator cannot rewind a live group ({}): stop its members and alter its \
-             offsets",
-            partitions.join(", ")
-        )))
+    /// See [`Admin::rewind_group`](crate::Admin::rewind_group), whose promises and errors these are.
+    /// As by polling, the application says that it has finished with the records that it was given,
+    /// unless another task polls meanwhile. To move this consumer alone: [`seek`](Consumer::seek).
+    pub async fn rewind(
+        &self,
+        partitions: &[(TopicPartition, RewindTo)],
+    ) -> Result<Vec<RewindStep>> {
+        let group_id = rewind::group_of(self.shared.config.group_id.as_ref())?;
+        let cluster = &self.shared.cluster;
+        let steps = rewind::plan(cluster, group_id, partitions, false).await?;
+        // This member may own some of them, and gives them up only when it has no records in hand.
+        let turn = self.turn.try_lock();
+        let _polling = turn.is_ok().then(|| Polling::begin(&self.shared));
+        rewind::execute(cluster, group_id, &steps, rewind::TIMEOUT).await
     }
 
     /// Commits how far the application has come in all its partitions: to the end of the records

@@ -24,6 +24,8 @@ pub enum Lane {
     Group,
     /// For JoinGroup and SyncGroup, which wait for the other members.
     Join,
+    /// For a rewind of a group, which waits for its members.
+    Rewind,
 }
 
 /// The connections, by broker and lane; each is opened when it is needed.

@@ -1,0 +1,76 @@
+//! Rewinding groups.
+
+use std::time::Duration;
+
+use super::Admin;
+use crate::{
+    Result, TopicPartition,
+    rewind::{self, LastRewind, RewindStep, RewindTo},
+};
+
+impl Admin {
+    /// Has a group go on elsewhere in these partitions, and waits until it does. Gives what was
+    /// committed before, and what is now.
+    ///
+    /// On `kohort serve` this works while the members run: they give up the partitions, and whoever
+    /// gets them starts at the new offset, whatever a former owner commits; nothing else in the group
+    /// stops. It takes as long as the owners take to give the partitions up, at most their rebalance
+    /// timeouts; this waits for ten minutes. On other clusters it works for groups without members.
+    ///
+    /// All of it happens, or nothing: what cannot be found, or lies outside of the log, is an error
+    /// that names the partition. To see first what would happen, or to clamp offsets:
+    /// [`plan_rewind`](Admin::plan_rewind) and [`execute_rewind`](Admin::execute_rewind).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::State`](crate::Error::State) says what is to be done when the cluster cannot do it.
+    /// After a time-out it may happen yet.
+    pub async fn rewind_group(
+        &self,
+        group_id: &str,
+        partitions: &[(TopicPartition, RewindTo)],
+    ) -> Result<Vec<RewindStep>> {
+        let steps = self.plan_rewind(group_id, partitions, false).await?;
+        self.execute_rewind(group_id, &steps, rewind::TIMEOUT).await
+    }
+
+    /// Finds out where a rewind would go, and changes nothing. With `clamp` offsets outside of the
+    /// log become the nearest ones inside.
+    pub async fn plan_rewind(
+        &self,
+        group_id: &str,
+        partitions: &[(TopicPartition, RewindTo)],
+        clamp: bool,
+    ) -> Result<Vec<RewindStep>> {
+        rewind::plan(&self.cluster, group_id, partitions, clamp).await
+    }
+
+    /// Finds out what undoing the group's last rewind would go back to, and changes nothing. Only
+    /// `kohort serve` remembers that, for the last rewind of each group.
+    pub async fn plan_undo(&self, group_id: &str, clamp: bool) -> Result<Vec<RewindStep>> {
+        rewind::plan_undo(&self.cluster, group_id, clamp).await
+    }
+
+    /// Does what was planned: see [`rewind_group`](Admin::rewind_group). After `timeout` it is no
+    /// longer waited for, and may happen yet.
+    pub async fn execute_rewind(
+        &self,
+        group_id: &str,
+        steps: &[RewindStep],
+        timeout: Duration,
+    ) -> Result<Vec<RewindStep>> {
+        rewind::execute(&self.cluster, group_id, steps, timeout).await
+    }
+
+    /// Undoes the group's last rewind: it goes on where it was before. That is a rewind as well, and
+    /// can be undone.
+    pub async fn undo_rewind(&self, group_id: &str) -> Result<Vec<RewindStep>> {
+        let steps = self.plan_undo(group_id, false).await?;
+        self.execute_rewind(group_id, &steps, rewind::TIMEOUT).await
+    }
+
+    /// The group's last rewind, if its coordinator remembers one.
+    pub async fn last_rewind(&self, group_id: &str) -> Result<Option<LastRewind>> {
+        rewind::last_rewind(&self.cluster, group_id).await
+    }
+}
