@@ -36,12 +36,15 @@
 
 mod brokers;
 mod cluster;
+mod cluster_metadata;
 mod config;
 mod connection;
+mod exchange;
 mod frames;
 mod jaas;
 mod metadata;
 mod oauth;
+mod opening;
 mod retry;
 mod sasl;
 mod scram;
@@ -51,7 +54,8 @@ mod transport;
 mod versions;
 
 pub use brokers::Lane;
-pub use cluster::{Cluster, Destination, Topics};
+pub use cluster::{Cluster, Destination};
+pub use cluster_metadata::Topics;
 pub use config::ClientConfig;
 pub(crate) use config::split_list;
 pub use connection::{Connection, PendingResponse};

@@ -8,7 +8,7 @@ use kohort_wire::{codec::Versions, messages::*};
 
 use super::{
     ApiVersions,
-    connection::Opening,
+    opening::Opening,
     random_u32,
     scram::{Hash, Scram},
 };

@@ -1,0 +1,195 @@
+//! The two tasks of a connection: one writes requests, in the order in which they were sent; the
+//! other reads answers, and hands each to whoever waits for it.
+
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use kohort_wire::{codec::Frame, frame};
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncWriteExt, ReadHalf, WriteHalf},
+    sync::{OwnedSemaphorePermit, mpsc, oneshot},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    frames::{FrameReader, Pieces},
+    transport::Transport,
+};
+use crate::{Error, Result};
+
+/// How often it is looked whether answers are overdue.
+const OVERDUE_CHECK: Duration = Duration::from_millis(500);
+
+/// What the handles and the tasks have in common.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) broker: i32,
+    pub(super) address: String,
+    /// In the order of the requests on the wire.
+    pub(super) awaited: Mutex<VecDeque<Awaited>>,
+    pub(super) ended: CancellationToken,
+    pub(super) reason: OnceLock<Error>,
+}
+
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) frame: Frame,
+    /// `None` for a request that is not answered.
+    pub(super) awaited: Option<Awaited>,
+}
+
+#[derive(Debug)]
+pub(super) struct Awaited {
+    pub(super) correlation_id: i32,
+    pub(super) overdue: Instant,
+    pub(super) answer: oneshot::Sender<Bytes>,
+    pub(super) _in_flight: OwnedSemaphorePermit,
+}
+
+impl Shared {
+    pub(super) fn new(broker: i32, address: &str) -> Shared {
+        Shared {
+            broker,
+            address: address.to_owned(),
+            awaited: Mutex::default(),
+            ended: CancellationToken::new(),
+            reason: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn error(&self) -> Error {
+        let unknown = || self.disconnected("it was closed".to_owned());
+        self.reason.get().cloned().unwrap_or_else(unknown)
+    }
+
+    fn disconnected(&self, reason: String) -> Error {
+        Error::Disconnected {
+            broker: self.broker,
+            address: self.address.clone(),
+            reason,
+        }
+    }
+
+    pub(super) fn end(&self, reason: String) {
+        self.end_with(self.disconnected(reason));
+    }
+
+    /// Ends the connection. The first reason counts.
+    pub(super) fn end_with(&self, error: Error) {
+        if self.reason.set(error).is_ok() {
+            tracing::debug!(broker = self.broker, address = self.address, reason = %self.error(),
+                "connection ended");
+        }
+        self.ended.cancel();
+        // Dropping the senders wakes everybody who waits.
+        self.awaited.lock().clear();
+    }
+
+    /// Hands an answer to whoever waits for it.
+    fn answered(&self, frame: Bytes) -> Result<(), String> {
+        let id = frame::correlation_id(&frame).map_err(|error| error.to_string())?;
+        let awaited = self.awaited.lock().pop_front();
+        match awaited {
+            Some(awaited) if awaited.correlation_id == id => {
+                // Nobody may be interested any more.
+                let _ = awaited.answer.send(frame);
+                Ok(())
+            }
+            Some(awaited) => Err(format!(
+                "an answer to request {id} came instead of one to {}",
+                awaited.correlation_id
+            )),
+            None => Err(format!("an answer to request {id}, which was not asked")),
+        }
+    }
+
+    fn check_overdue(&self) -> Result<(), String> {
+        match self.awaited.lock().front() {
+            Some(awaited) if awaited.overdue <= Instant::now() => {
+                Err("a request was not answered in time".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(super) async fn write_requests(
+    shared: Arc<Shared>,
+    mut stream: WriteHalf<Transport>,
+    mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
+) {
+    loop {
+        let first = tokio::select! {
+            first = outgoing.recv() => first,
+            () = shared.ended.cancelled() => None,
+        };
+        // No handle is left, or the connection has ended.
+        let Some(first) = first else { break };
+        let mut pieces = Pieces::default();
+        {
+            let mut awaited = shared.awaited.lock();
+            let rest = std::iter::from_fn(|| outgoing.try_recv().ok());
+            for request in std::iter::once(first).chain(rest).take(64) {
+                awaited.extend(request.awaited);
+                request
+                    .frame
+                    .into_pieces()
+                    .into_iter()
+                    .for_each(|piece| pieces.push(piece));
+            }
+        }
+        let writing = async {
+            stream.write_all_buf(&mut pieces).await?;
+            stream.flush().await
+        };
+        let written = tokio::select! {
+            written = writing => written,
+            () = shared.ended.cancelled() => break,
+        };
+        if let Err(error) = written {
+            shared.end(error.to_string());
+            break;
+        }
+    }
+    shared.end("it was closed here".to_owned());
+    // Requests that came too late: their senders learn of it.
+    outgoing.close();
+    while outgoing.try_recv().is_ok() {}
+    let _ = tokio::time::timeout(Duration::from_secs(1), stream.shutdown()).await;
+}
+
+pub(super) async fn read_responses(
+    shared: Arc<Shared>,
+    mut reader: FrameReader<ReadHalf<Transport>>,
+) {
+    let mut overdue_check = tokio::time::interval(OVERDUE_CHECK);
+    overdue_check.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        let problem = tokio::select! {
+            frame = reader.next() => match frame {
+                Ok(frame) => shared.answered(frame),
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(error.to_string()),
+                Err(error) => return shared.end(error.to_string()),
+            },
+            _ = overdue_check.tick() => match shared.check_overdue() {
+                Ok(()) => Ok(()),
+                Err(reason) => return shared.end(reason),
+            },
+            () = shared.ended.cancelled() => return,
+        };
+        if let Err(problem) = problem {
+            return shared.end_with(Error::Protocol {
+                broker: shared.broker,
+                address: shared.address.clone(),
+                problem,
+            });
+        }
+    }
+}
