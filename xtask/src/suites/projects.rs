@@ -53,6 +53,8 @@ impl Ending {
 struct Tested {
     test: String,
     ending: Ending,
+    /// Which run of it this is.
+    tries: usize,
     took: Option<Duration>,
     /// What the test or its suite said about it.
     words: String,
@@ -91,6 +93,14 @@ fn conclude(
         if count(ending) > 0 {
             let _ = write!(note, ", {} {words}", count(ending));
         }
+    }
+    let again: Vec<&str> = tested
+        .iter()
+        .filter(|test| test.tries > 1)
+        .map(|test| test.test.as_str())
+        .collect();
+    if !again.is_empty() {
+        let _ = write!(note, ", not at the first try: {}", again.join(" "));
     }
     if !run.is_full() && !expectations.selection.is_empty() {
         note.push_str("; --full runs all");

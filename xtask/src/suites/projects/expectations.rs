@@ -51,14 +51,17 @@ enum Expected {
     Skipped,
     /// Which of the two depends on what the machine has.
     PassedOrSkipped,
-    /// It passes on one of a few tries: it is a race by its own making, with any broker.
+    /// It passes on one of a few tries: it is a race of its own making.
     Unsteady,
     /// It is left out.
     NotRun,
 }
 
-/// How often an unsteady test is run.
-const TRIES: usize = 4;
+/// How often a test is run until it passes, if need be.
+const TRIES: usize = 2;
+
+/// How often an unsteady one is.
+const UNSTEADY_TRIES: usize = 5;
 
 impl Expectations {
     pub(super) fn read(sources: &Path, project: &str) -> Result<Self, Failure> {
@@ -104,9 +107,10 @@ impl Expectations {
 
     /// How often a test may be tried until it passes.
     pub(super) fn tries(&self, test: &str, protocol: &str) -> usize {
-        match self.find(test, protocol) {
-            Some(difference) if difference.expect == Expected::Unsteady => TRIES,
-            _ => 1,
+        match self.find(test, protocol).map(|found| found.expect) {
+            Some(Expected::Unsteady) => UNSTEADY_TRIES,
+            Some(Expected::Failed) => 1,
+            _ => TRIES,
         }
     }
 
@@ -197,6 +201,7 @@ mod tests {
             .map(|&(test, ending)| Tested {
                 test: test.to_owned(),
                 ending,
+                tries: 1,
                 took: None,
                 words: String::new(),
             })

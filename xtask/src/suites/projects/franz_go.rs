@@ -83,6 +83,7 @@ impl Event {
         Some(Tested {
             test,
             ending,
+            tries: 1,
             took: self.elapsed.map(Duration::from_secs_f64),
             words: words.to_owned(),
         })

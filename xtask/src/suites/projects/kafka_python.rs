@@ -97,6 +97,7 @@ fn endings(report: &str, words: &str) -> Vec<Tested> {
         let test = tests.entry(name.to_owned()).or_insert_with(|| Tested {
             test: name.to_owned(),
             ending: Ending::Passed,
+            tries: 1,
             took: Some(Duration::ZERO),
             words: words.to_owned(),
         });

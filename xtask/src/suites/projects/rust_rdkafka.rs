@@ -73,6 +73,7 @@ fn run_program(run: &Run, command: Command, name: &str) -> Result<Vec<Tested>, F
         tested.push(Tested {
             test: format!("{name}::{test}"),
             ending,
+            tries: 1,
             took: None,
             words: format!("log: {}", run.logs().join(format!("{name}.out")).display()),
         });
