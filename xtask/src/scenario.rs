@@ -1,6 +1,7 @@
 //! What every client library is put through.
 
 mod cast;
+mod explained;
 mod group;
 mod ledger;
 mod mixed;
@@ -8,6 +9,7 @@ mod new_partitions;
 mod stage;
 mod static_members;
 
+pub(crate) use explained::explained;
 pub(crate) use group::group;
 pub(crate) use mixed::mixed;
 pub(crate) use new_partitions::new_partitions;

@@ -68,6 +68,7 @@ pub(crate) fn all() -> Vec<Suite> {
         slow: true,
         ..suite
     }));
+    suites.extend(explained());
     suites.extend(java::all());
     suites.extend(projects::all());
     suites
@@ -113,6 +114,24 @@ fn new_partitions() -> Vec<Suite> {
                 format!("new-partitions/{}/{}", source.name, protocol.name()),
                 &[source.toolchain, catalog::ADMINISTRATOR.toolchain],
                 move |run| scenario::new_partitions(run, source, protocol),
+            ));
+        }
+    }
+    suites
+}
+
+/// `explain/<library>/<protocol>`
+fn explained() -> Vec<Suite> {
+    let sources = catalog::ALL
+        .iter()
+        .filter(|source| matches!(source.name, "java" | "confluent-kafka"));
+    let mut suites = Vec::new();
+    for source in sources {
+        for &protocol in source.protocols {
+            suites.push(Suite::new(
+                format!("explain/{}/{}", source.name, protocol.name()),
+                &[source.toolchain, catalog::ADMINISTRATOR.toolchain],
+                move |run| scenario::explained(run, source, protocol),
             ));
         }
     }

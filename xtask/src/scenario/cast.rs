@@ -126,6 +126,11 @@ impl Cast {
         Ok(())
     }
 
+    /// Sends a member's process a signal.
+    pub(super) fn signal(&self, number: usize, signal: Signal) {
+        self.members[number].process.signal(signal);
+    }
+
     /// Asks a member to leave, and waits until it has.
     pub(super) fn close(&mut self, number: usize) -> Result<(), Failure> {
         self.members[number].live = false;

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use kohort_group::coordinator::{Bounds, Config, Outbox, Record, Reply, Shard, Token};
+use kohort_group::coordinator::{
+    Bounds, Config, Outbox, Record, Reply, Shard, Token, history::What,
+};
 use kohort_wire::ErrorCode;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -320,7 +322,13 @@ impl ShardTask {
         }
         let keeps_history = self.node.live().keeps_group_events;
         for event in out.events.drain(..) {
-            info!("group {}: {}", event.group_id, event.what);
+            // A line of the log is one, whatever a client calls its group.
+            let group_id = event.group_id.replace(char::is_control, " ");
+            match event.what {
+                // There may be thousands after a start.
+                What::Loaded { .. } => debug!("group {group_id}: {}", event.what),
+                _ => info!("group {group_id}: {}", event.what),
+            }
             if keeps_history {
                 self.node.groups.history.tell(&self.node, event);
             }

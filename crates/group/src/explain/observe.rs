@@ -63,11 +63,11 @@ impl Observer {
     }
 
     fn first_look(&mut self, view: &View, now: Millis, seen: &mut Vec<What>) {
-        let text = format!(
-            "{} with {} members at the first look",
-            view.state,
-            view.members.len()
-        );
+        let members = match view.members.len() {
+            1 => "1 member".to_owned(),
+            count => format!("{count} members"),
+        };
+        let text = format!("{} with {members} at the first look", view.state);
         seen.push(text.into());
         if !view.is_stable() && !view.is_empty() {
             self.began_at = Some(now);

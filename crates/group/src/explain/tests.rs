@@ -396,7 +396,7 @@ fn from_outside_one_sees_who_comes_and_goes_and_for_whom_a_group_waits() {
     );
     assert_eq!(
         look(0, Some(stable.clone())),
-        ["Stable with 1 members at the first look"]
+        ["Stable with 1 member at the first look"]
     );
     assert_eq!(look(1, Some(stable.clone())), [""; 0]);
     let mut reconciling = view(

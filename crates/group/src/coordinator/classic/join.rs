@@ -314,7 +314,7 @@ impl ClassicStep<'_, '_> {
         self.restart_session(&new_id);
         let cause = Cause::MemberReturned {
             member: self.who(&new_id),
-            old_member_id: old_id.clone(),
+            old_member_id: history::short(old_id),
             reason: join.reason(),
         };
         match self.group.state {

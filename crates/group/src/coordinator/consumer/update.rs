@@ -14,7 +14,7 @@ use super::{
 };
 use crate::coordinator::{
     Id,
-    history::{Cause, Causes, Few, TopicChange, What, clean},
+    history::{Cause, Causes, Few, TopicChange, What, clean, short},
 };
 
 impl ConsumerStep<'_, '_> {
@@ -94,7 +94,7 @@ impl ConsumerStep<'_, '_> {
                 },
                 false => Cause::SubscriptionChanged {
                     member,
-                    topics: profile.topics.iter().cloned().collect(),
+                    topics: profile.topics.iter().map(short).collect(),
                     regex: profile.regex.as_deref().map(clean),
                 },
             })
@@ -136,7 +136,7 @@ impl ConsumerStep<'_, '_> {
         self.emit(records::current(self.id, new_id, &current));
         self.event(Cause::MemberReturned {
             member: self.who(new_id),
-            old_member_id: old_id.clone(),
+            old_member_id: short(old_id),
             reason: None,
         });
     }

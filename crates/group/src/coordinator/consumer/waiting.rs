@@ -115,7 +115,7 @@ impl ConsumerStep<'_, '_> {
             .lagging
             .iter()
             .filter_map(|id| group.member(id))
-            .filter(|member| !is_blocked(member))
+            .filter(|member| !self.is_blocked(member))
             .collect();
         // Those that have to revoke come first: others may wait for them.
         lagging.sort_unstable_by_key(|member| {
@@ -141,6 +141,12 @@ impl ConsumerStep<'_, '_> {
         self.event(waiting);
         let look = self.group.progress.said(self.step.now);
         self.set_history_alarm(look);
+    }
+
+    /// Whether the member has done what it can, and waits for others.
+    fn is_blocked(&self, member: &Member) -> bool {
+        member.current.state == MemberState::UnreleasedPartitions
+            && self.group.waits_for_others(member, self.topics)
     }
 
     fn waited(&self, member: &Member) -> Waited {
@@ -187,11 +193,6 @@ impl ConsumerStep<'_, '_> {
             self.alarms.set(at, Alarm::History { group_id });
         }
     }
-}
-
-/// Whether the member has done what it can, and waits for others.
-fn is_blocked(member: &Member) -> bool {
-    member.current.state == MemberState::UnreleasedPartitions
 }
 
 /// Partitions as `topic-partition`.

@@ -23,4 +23,4 @@ pub use words::{clock_span, partitions_in_words};
 
 pub(crate) use cause::reason;
 pub(crate) use progress::Progress;
-pub(crate) use who::clean;
+pub(crate) use who::{clean, short};

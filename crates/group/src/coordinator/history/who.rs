@@ -24,7 +24,7 @@ pub struct Who {
 impl Who {
     pub(crate) fn new(id: &Id, instance_id: Option<&Id>, client_id: &Id, host: &Id) -> Who {
         Who {
-            id: id.clone(),
+            id: short(id),
             instance_id: instance_id.map(short),
             client_id: short(client_id),
             host: short(host),
@@ -43,7 +43,8 @@ impl From<&Caller> for Who {
     }
 }
 
-fn short(text: &Id) -> Id {
+/// The same, shared if it is clean.
+pub(crate) fn short(text: &Id) -> Id {
     match is_clean(text) {
         true => text.clone(),
         false => clean(text),

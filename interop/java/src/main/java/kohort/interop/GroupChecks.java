@@ -5,16 +5,22 @@ import static kohort.interop.Checks.eventually;
 import static kohort.interop.Checks.get;
 import static kohort.interop.Checks.that;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
+import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.NewPartitions;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.GroupState;
 import org.apache.kafka.common.TopicPartition;
@@ -68,6 +74,37 @@ final class GroupChecks {
         checks.add("consumer-regex-refused", consumer::regexRefused);
         checks.add("consumer-instance-id-in-use", consumer::instanceInUse);
         checks.add("consumer-moves-only-what-must-move", consumer::incremental);
+        checks.add("events-are-an-internal-topic-that-can-be-read", consumer::events);
+    }
+
+    /** What a kohort broker keeps of its groups; Apache Kafka keeps nothing. */
+    private void events() throws Exception {
+        String events = "__kohort_group_events";
+        String topic = cluster.topic("events", 2);
+        String group = cluster.name("events");
+        Member one = member(group, topic);
+        Member.share(topic, 2, one);
+        one.close();
+        ListTopicsOptions internal = new ListTopicsOptions().listInternal(true);
+        if (!get(cluster.admin.listTopics(internal).names()).contains(events)) {
+            that(get(cluster.admin.describeCluster().nodes()).size() > 0, "a cluster without a history");
+            return;
+        }
+        that(!get(cluster.admin.listTopics().names()).contains(events), events + " is internal");
+        Set<String> kinds = new HashSet<>();
+        try (KafkaConsumer<String, String> consumer = cluster.consumer()) {
+            TopicPartition only = new TopicPartition(events, 0);
+            consumer.assign(List.of(only));
+            consumer.seekToBeginning(List.of(only));
+            eventually("the events of " + group, () -> {
+                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(100))) {
+                    Matcher kind = Pattern.compile("\"event\":\"(\\w+)\"").matcher(record.value());
+                    if (record.key().equals(group) && kind.find()) kinds.add(kind.group(1));
+                }
+                return kinds.contains("emptied");
+            });
+        }
+        that(kinds.containsAll(Set.of("rebalance_began", "target_computed", "stable")), "kinds: " + kinds);
     }
 
     private Member member(String group, String topic, String... pairs) {
