@@ -2,7 +2,7 @@
 //! that it was the last.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -18,6 +18,9 @@ use crate::wait::wait_for;
 
 /// For one command of the program.
 const COMMAND_LIMIT: Duration = Duration::from_secs(20);
+
+/// So long the group has to name the same member: well below a session of 6 s.
+const WAITED_FOR: Duration = Duration::from_millis(1_500);
 
 pub(crate) fn explained(
     run: &Run,
@@ -56,11 +59,20 @@ fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
         Protocol::Consumer => "revoke",
     };
     let mut seen = Value::Null;
+    let mut since: Option<(Value, Instant)> = None;
     let waited = wait_for("the group to say whom it waits for", GROUP_LIMIT, || {
         seen = json(stage, &["groups", "explain", GROUP])?;
         let waits_for = seen["waits_for"].as_array();
         let only = waits_for.filter(|all| all.len() == 1).map(|all| &all[0]);
-        Ok(only.filter(|one| one["needs"] == needs).cloned())
+        let only = only.filter(|one| one["needs"] == needs);
+        // The others do the same, and are waited for, for a moment.
+        match (&since, only) {
+            (Some((member, at)), Some(one)) if *member == one["member"] => {
+                return Ok((at.elapsed() >= WAITED_FOR).then(|| one.clone()));
+            }
+            _ => since = only.map(|one| (one["member"].clone(), Instant::now())),
+        }
+        Ok(None)
     });
     let waited = waited.map_err(|failure| Failure::new(format!("{failure}; last seen: {seen}")))?;
     if has_history {
