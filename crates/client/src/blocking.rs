@@ -183,6 +183,16 @@ impl Producer {
         crate::Producer::builder()
     }
 
+    /// See [`Producer::send_json`](crate::Producer::send_json).
+    #[cfg(feature = "json")]
+    pub fn send_json<T: serde::Serialize + ?Sized>(
+        &self,
+        record: ProducerRecord<'_>,
+        value: &T,
+    ) -> Result<Delivery> {
+        wait(self.inner.send_json(record, value))
+    }
+
     /// See [`Producer::try_send`](crate::Producer::try_send).
     pub fn try_send(&self, record: &ProducerRecord<'_>) -> Result<Option<Delivery>> {
         self.inner.try_send(record)

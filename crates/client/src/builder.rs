@@ -482,7 +482,7 @@ mod tests {
             .bootstrap_servers("a:1")
             .group_id("g")
             .group_instance_id("i")
-            .group_protocol(GroupProtocol::Classic)
+            .group_protocol(GroupProtocol::Consumer)
             .group_remote_assignor("a")
             .assignment_strategies([AssignmentStrategy::Sticky])
             .session_timeout(2 * second)
@@ -507,7 +507,7 @@ mod tests {
             client: _,
             group_id,
             group_instance_id,
-            group_protocol: GroupProtocol::Classic,
+            group_protocol: GroupProtocol::Consumer,
             group_remote_assignor,
             assignment_strategies,
             session_timeout,

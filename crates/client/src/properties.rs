@@ -187,7 +187,28 @@ impl ConsumerConfig {
                 return Err(unknown(name, "consumer"));
             }
         }
+        self.check_meant(properties)?;
         self.client.secure(properties)
+    }
+
+    /// What is said expressly has to have a meaning beside the rest, as in Kafka's own client.
+    fn check_meant(&self, properties: &Properties) -> Result<()> {
+        let said = |wanted: &str| properties.iter().any(|(name, _)| name == wanted);
+        if self.group_protocol == GroupProtocol::Consumer {
+            let classic = [
+                "partition.assignment.strategy",
+                "session.timeout.ms",
+                "heartbeat.interval.ms",
+            ];
+            if let Some(name) = classic.into_iter().find(|name| said(name)) {
+                let problem = "has no meaning with group.protocol=consumer";
+                return Err(Error::config(name, problem));
+            }
+        }
+        if self.auto_commit && self.group_id.is_none() && said("enable.auto.commit") {
+            return Err(Error::config("enable.auto.commit", "needs a group.id"));
+        }
+        Ok(())
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<bool> {
@@ -435,6 +456,33 @@ mod tests {
         ] {
             let problem = problem(ConsumerConfig::from_properties(&properties(&[pair])));
             assert!(problem.starts_with(expected), "{problem}");
+        }
+        for (pairs, expected) in [
+            (
+                [
+                    ("group.protocol", "consumer"),
+                    ("session.timeout.ms", "9000"),
+                ],
+                "session.timeout.ms: has no meaning with group.protocol=consumer",
+            ),
+            (
+                [
+                    ("group.protocol", "classic"),
+                    ("group.remote.assignor", "range"),
+                ],
+                "group.remote.assignor: has no meaning with group.protocol=classic",
+            ),
+            (
+                [("enable.auto.commit", "true"), ("fetch.min.bytes", "1")],
+                "enable.auto.commit: needs a group.id",
+            ),
+            (
+                [("fetch.min.bytes", "-1"), ("check.crcs", "true")],
+                "fetch.min.bytes: must not be negative",
+            ),
+        ] {
+            let problem = problem(ConsumerConfig::from_properties(&properties(&pairs)));
+            assert_eq!(problem, expected);
         }
         let pairs = [("acks", "1"), ("enable.idempotence", "true")];
         let problem = problem(ProducerConfig::from_properties(&properties(&pairs)));

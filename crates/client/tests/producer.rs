@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use common::{servers, unique, with_topic};
 use kohort::{
-    Admin, ErrorCode, OffsetSpec, Producer, ProducerConfig, ProducerRecord, TopicPartition,
+    Admin, Consumer, ConsumerConfig, ErrorCode, OffsetSpec, Producer, ProducerConfig,
+    ProducerRecord, TopicPartition,
     admin::{ConfigOperation, ConfigResource},
+    consumer::Seek,
     producer::{Acks, Compression},
 };
 
@@ -144,6 +146,27 @@ async fn records_that_cannot_be_written_are_errors_that_say_why() {
         .unwrap()
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn values_are_written_and_read_as_json() {
+    let servers = servers().await;
+    let (_, topic) = with_topic(&servers, 1).await;
+    let producer = Producer::connect(ProducerConfig::new(&servers))
+        .await
+        .unwrap();
+    let order = ("pears".to_owned(), 3);
+    let record = ProducerRecord::new(&topic).key("k");
+    let sent = producer.send_json(record, &order).await.unwrap();
+    sent.await.unwrap();
+    let consumer = Consumer::connect(ConsumerConfig::new(&servers))
+        .await
+        .unwrap();
+    let partition = TopicPartition::new(topic.as_str(), 0);
+    consumer.assign([(partition, Seek::Earliest)]).unwrap();
+    let records = consumer.poll().await.unwrap();
+    let read = records.iter().next().unwrap().json::<(String, i32)>();
+    assert_eq!(read.unwrap(), Some(order));
 }
 
 /// A topic that takes no batches longer than 2000 bytes.

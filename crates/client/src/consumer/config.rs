@@ -172,6 +172,19 @@ impl ConsumerConfig {
         if self.group_instance_id.is_some() && self.group_id.is_none() {
             return refuse("group.instance.id", "needs a group.id");
         }
+        if self.group_protocol == GroupProtocol::Classic && self.group_remote_assignor.is_some() {
+            let problem = "has no meaning with group.protocol=classic";
+            return refuse("group.remote.assignor", problem);
+        }
+        if self.fetch_bytes_min < 0 {
+            return refuse("fetch.min.bytes", "must not be negative");
+        }
+        if self.fetch_bytes_max == 0 {
+            return refuse("fetch.max.bytes", "must not be 0");
+        }
+        if self.auto_commit_interval.is_zero() {
+            return refuse("auto.commit.interval.ms", "must not be 0");
+        }
         if self.assignment_strategies.is_empty() {
             return refuse("partition.assignment.strategy", "must not be empty");
         }

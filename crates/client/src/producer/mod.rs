@@ -162,6 +162,19 @@ impl Producer {
         }
     }
 
+    /// [`send`](Producer::send) with `value`, as JSON, for the record's value.
+    #[cfg(feature = "json")]
+    pub async fn send_json<T: serde::Serialize + ?Sized>(
+        &self,
+        record: ProducerRecord<'_>,
+        value: &T,
+    ) -> Result<Delivery> {
+        let value = serde_json::to_vec(value).map_err(|error| {
+            Error::State(format!("the value cannot be written as JSON: {error}"))
+        })?;
+        self.send(record.value(&value)).await
+    }
+
     /// Takes a record if it can be taken at once; `None` if there is no memory or nothing is known
     /// yet of the topic.
     pub fn try_send(&self, record: &ProducerRecord<'_>) -> Result<Option<Delivery>> {
