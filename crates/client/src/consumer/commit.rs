@@ -6,7 +6,7 @@ use kohort_wire::{ErrorCode, codec::Versions, messages::OffsetCommitRequest};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::Instrument;
 
-use super::shared::Shared;
+use super::{Consumer, shared::Shared};
 use crate::{
     CommittedOffset, Error, Result, TopicPartition,
     committed::{commit_request, commit_response},
@@ -111,5 +111,59 @@ pub(super) async fn auto_commit(shared: Arc<Shared>) {
             // The next time has a chance too.
             tracing::warn!(%error, "offsets could not be committed");
         }
+    }
+}
+
+impl Consumer {
+    /// Commits how far the application has come in all its partitions: to the end of the records
+    /// that the last poll returned.
+    pub async fn commit(&self) -> Result<()> {
+        let offsets = self.shared.lock().to_commit(false, None);
+        commit(
+            &self.shared,
+            &offsets,
+            self.shared.cluster.config().api_timeout,
+        )
+        .await
+    }
+
+    /// Commits these offsets, each that of the next record to be read.
+    pub async fn commit_offsets(
+        &self,
+        offsets: &[(TopicPartition, CommittedOffset)],
+    ) -> Result<()> {
+        commit(
+            &self.shared,
+            offsets,
+            self.shared.cluster.config().api_timeout,
+        )
+        .await
+    }
+
+    /// Begins to commit what [`commit`](Consumer::commit) would, and returns at once. The outcome
+    /// may be awaited, or not.
+    pub fn commit_later(&self) -> CommitLater {
+        let offsets = self.shared.lock().to_commit(false, None);
+        let shared = self.shared.clone();
+        CommitLater(tokio::spawn(async move {
+            commit(&shared, &offsets, shared.cluster.config().api_timeout).await
+        }))
+    }
+}
+
+/// The outcome of a commit that is under way. Dropping it does not stop the commit.
+#[derive(Debug)]
+pub struct CommitLater(tokio::task::JoinHandle<Result<()>>);
+
+impl Future for CommitLater {
+    type Output = Result<()>;
+
+    fn poll(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<()>> {
+        let joined = std::task::ready!(std::pin::Pin::new(&mut self.0).poll(cx));
+        // The runtime has ended.
+        std::task::Poll::Ready(joined.unwrap_or(Err(Error::Closed)))
     }
 }
