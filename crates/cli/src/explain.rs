@@ -1,13 +1,16 @@
 //! `kohort groups explain`.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
 
 use clap::Args;
 use jiff::Timestamp;
 use kohort::{
     Admin, OffsetSpec, TopicPartition,
     admin::GroupEvents,
-    history::{Explanation, PartitionLag, Recent, explain},
+    history::{Explanation, PartitionLag, Recent, View, explain},
 };
 
 use crate::{
@@ -20,6 +23,9 @@ use crate::{
 
 /// How much of the history is read.
 const HISTORY_MS: i64 = 24 * 3_600_000;
+
+/// How long nothing may come of the history for it to be read to its end.
+const CATCH_UP: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
@@ -49,7 +55,19 @@ impl Explain {
         let mut last = None;
         let mut interrupted = std::pin::pin!(interrupted());
         loop {
-            match self.look(&admin, &recent).await? {
+            if events.is_none() && self.watch {
+                events = self.events(&admin).await?;
+            }
+            let view = view(&admin, &self.group).await?;
+            // The history is read after that, so that it is not behind.
+            if let Some(events) = &mut events {
+                catch_up(events, &mut recent).await?;
+            }
+            let explanation = match &view {
+                Some(view) => Some(self.explain(&admin, view, &recent).await?),
+                None => None,
+            };
+            match explanation {
                 Some(explanation) => self.print(&explanation, &mut last)?,
                 None if self.watch => {}
                 None => return Err(self.absent(&recent)),
@@ -57,18 +75,8 @@ impl Explain {
             if !self.watch {
                 return Ok(());
             }
-            let interval = self.looks.interval();
-            let pause = async {
-                let pause = tokio::time::sleep(interval);
-                if let Some(events) = &mut events {
-                    let next = events.next_within(interval).await?;
-                    next.iter().for_each(|event| recent.take(event));
-                }
-                pause.await;
-                Ok::<_, kohort::Error>(())
-            };
             tokio::select! {
-                paused = pause => paused?,
+                () = tokio::time::sleep(self.looks.interval()) => {}
                 () = &mut interrupted => return Ok(()),
             }
         }
@@ -79,10 +87,12 @@ impl Explain {
         Ok(admin.group_events(&self.group, since_ms).await?)
     }
 
-    async fn look(&self, admin: &Admin, recent: &Recent) -> Result<Option<Explanation>, Failure> {
-        let Some(view) = view(admin, &self.group).await? else {
-            return Ok(None);
-        };
+    async fn explain(
+        &self,
+        admin: &Admin,
+        view: &View,
+        recent: &Recent,
+    ) -> Result<Explanation, Failure> {
         let mut lags = Vec::new();
         for (partition, committed) in admin.list_group_offsets(&self.group, None).await? {
             let committed = committed?.map(|committed| committed.offset);
@@ -101,7 +111,7 @@ impl Explain {
             });
         let lags: Vec<PartitionLag> = lags.collect();
         let now = Timestamp::now().as_millisecond();
-        Ok(Some(explain(&self.group, &view, recent, &lags, now, clock)))
+        Ok(explain(&self.group, view, recent, &lags, now, clock))
     }
 
     fn absent(&self, recent: &Recent) -> Failure {
@@ -137,6 +147,17 @@ impl Explain {
         }
         *last = Some(substance);
         Ok(out.flush()?)
+    }
+}
+
+/// Takes what has happened up to now.
+async fn catch_up(events: &mut GroupEvents, recent: &mut Recent) -> Result<(), Failure> {
+    loop {
+        let next = events.next_within(CATCH_UP).await?;
+        if next.is_empty() {
+            return Ok(());
+        }
+        next.iter().for_each(|event| recent.take(event));
     }
 }
 

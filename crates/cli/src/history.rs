@@ -6,6 +6,7 @@ use clap::Args;
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use kohort::{
     Admin, ErrorCode,
+    admin::GroupEvents,
     history::{Event, Observer, Timeline, View},
 };
 use serde_json::Value;
@@ -85,9 +86,14 @@ impl History {
         let admin = self.connect.admin().await?;
         let since_ms = self.since.as_millisecond();
         let mut printer = Printer::new(self.output, self.watch);
-        let events = admin.group_events(&self.group, since_ms).await?;
-        let Some(mut events) = events else {
-            return self.without_history(&admin, printer).await;
+        let mut interrupted = std::pin::pin!(interrupted());
+        let mut events = match admin.group_events(&self.group, since_ms).await? {
+            Some(events) => events,
+            // A kohort broker begins one with the first thing that happens to one of its groups.
+            None => tokio::select! {
+                begun = self.without_history(&admin, &mut printer) => begun?,
+                () = &mut interrupted => return Ok(()),
+            },
         };
         printer.print(events.so_far().await?)?;
         if !self.watch {
@@ -101,7 +107,6 @@ impl History {
                 ))),
             };
         }
-        let mut interrupted = std::pin::pin!(interrupted());
         loop {
             let next = tokio::select! {
                 next = events.next_within(Duration::from_secs(1)) => next?,
@@ -112,8 +117,12 @@ impl History {
     }
 
     /// What can be told of a group of a cluster that keeps no history: what happens from now on, seen
-    /// from outside.
-    async fn without_history(&self, admin: &Admin, mut printer: Printer) -> Result<(), Failure> {
+    /// from outside; until there is a history after all.
+    async fn without_history(
+        &self,
+        admin: &Admin,
+        printer: &mut Printer,
+    ) -> Result<GroupEvents, Failure> {
         if !self.watch {
             return Err(Failure::new(format!(
                 "this cluster keeps no history of groups (it has no topic __kohort_group_events, \
@@ -127,14 +136,15 @@ impl History {
              describing the group, and reasons are not"
         );
         let mut observer = Observer::new(&self.group);
-        let mut interrupted = std::pin::pin!(interrupted());
         loop {
-            let view = view(admin, &self.group).await?;
-            printer.print(observer.look(view, Timestamp::now().as_millisecond()))?;
-            tokio::select! {
-                () = tokio::time::sleep(self.looks.interval()) => {}
-                () = &mut interrupted => return Ok(()),
+            let now_ms = Timestamp::now().as_millisecond();
+            let since_ms = self.since.as_millisecond();
+            if let Some(events) = admin.group_events(&self.group, since_ms).await? {
+                return Ok(events);
             }
+            let view = view(admin, &self.group).await?;
+            printer.print(observer.look(view, now_ms))?;
+            tokio::time::sleep(self.looks.interval()).await;
         }
     }
 }
