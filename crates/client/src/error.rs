@@ -82,14 +82,14 @@ pub enum Error {
         /// Why not.
         source: Arc<io::Error>,
     },
-    /// The broker refused who we are.
-    #[error("{address} refused the authentication by {mechanism}: {problem}")]
+    /// One side does not accept who the other says it is.
+    #[error("authentication by {mechanism} at {address} failed: {problem}")]
     Authentication {
         /// Its address.
         address: String,
         /// The SASL mechanism, or `TLS`.
         mechanism: &'static str,
-        /// What it said.
+        /// What is wrong, in the broker's words if it has found out.
         problem: String,
     },
     /// A connection ended before the answer came.

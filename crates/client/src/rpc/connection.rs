@@ -33,7 +33,7 @@ use super::{
     ApiVersions, ClientConfig,
     exchange::{Awaited, Outgoing, Shared, read_responses, write_requests},
     frames::FrameReader,
-    opening::{Opened, Opening},
+    opening::{Opened, Opening, not_by_tls},
     transport::Transport,
 };
 use crate::{Error, Result};
@@ -60,10 +60,12 @@ impl Connection {
     /// agrees on versions.
     pub async fn open(broker: i32, address: &str, config: &ClientConfig) -> Result<Connection> {
         let opening = async {
-            let failed = |source: io::Error| Error::Connect {
-                broker,
-                address: address.to_owned(),
-                source: Arc::new(source),
+            let failed = |source: io::Error| {
+                not_by_tls(address, &source).unwrap_or_else(|| Error::Connect {
+                    broker,
+                    address: address.to_owned(),
+                    source: Arc::new(source),
+                })
             };
             let transport = Transport::connect(address, config).await.map_err(failed)?;
             Opening::new(broker, address, config, transport)

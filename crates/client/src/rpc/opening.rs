@@ -1,7 +1,7 @@
 //! A connection from when the network has made it until requests can be sent: who knows which
 //! versions, and who we are.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use bytes::Bytes;
 use kohort_wire::{
@@ -11,7 +11,7 @@ use kohort_wire::{
 use tokio::{io::AsyncWriteExt, time::Instant};
 
 use super::{
-    ApiVersions, ClientConfig, Connection, connection::encode, frames::FrameReader,
+    ApiVersions, ClientConfig, Connection, connection::encode, frames::FrameReader, tls,
     transport::Transport,
 };
 use crate::{Error, Result};
@@ -142,10 +142,12 @@ impl<'a> Opening<'a> {
             stream.flush().await?;
             self.reader.next().await
         };
-        let answer = exchange.await.map_err(|error| Error::Disconnected {
-            broker: self.broker,
-            address: self.address.to_owned(),
-            reason: error.to_string(),
+        let answer = exchange.await.map_err(|error| {
+            not_by_tls(self.address, &error).unwrap_or_else(|| Error::Disconnected {
+                broker: self.broker,
+                address: self.address.to_owned(),
+                reason: error.to_string(),
+            })
         })?;
         match frame::correlation_id(&answer) {
             Ok(id) if id == correlation_id => Ok(answer),
@@ -156,4 +158,13 @@ impl<'a> Opening<'a> {
             }),
         }
     }
+}
+
+/// An error that says so if it is TLS by which there can be no connection.
+pub(super) fn not_by_tls(address: &str, error: &io::Error) -> Option<Error> {
+    Some(Error::Authentication {
+        address: address.to_owned(),
+        mechanism: "TLS",
+        problem: tls::refusal(error)?,
+    })
 }

@@ -43,6 +43,8 @@ pub struct Retry {
     deadline: Instant,
     backoff: Backoff,
     failures: u32,
+    /// What went wrong last.
+    last: Option<Error>,
 }
 
 impl Retry {
@@ -55,6 +57,7 @@ impl Retry {
             deadline: started + timeout,
             backoff,
             failures: 0,
+            last: None,
         }
     }
 
@@ -77,7 +80,8 @@ impl Retry {
     pub async fn attempt<T>(&self, attempt: impl Future<Output = Result<T>>) -> Result<T> {
         match tokio::time::timeout_at(self.deadline, attempt).await {
             Ok(result) => result,
-            Err(_) => Err(self.timed_out(None)),
+            // Why the attempts before did not succeed says more than that there was no time left.
+            Err(_) => Err(self.timed_out(self.last.clone())),
         }
     }
 
@@ -93,6 +97,7 @@ impl Retry {
             return Err(self.timed_out(Some(error)));
         }
         tracing::debug!(what = self.what, failures = self.failures, %error, "trying again");
+        self.last = Some(error);
         sleep_until(next).await;
         Ok(())
     }
@@ -151,6 +156,20 @@ mod tests {
         };
         assert!(error.to_string().ends_with("ended: gone)"), "{error}");
         assert!(retry.failures() > 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_that_the_deadline_ends_tells_why_those_before_it_failed() {
+        let mut retry = Retry::new("asking", Duration::from_secs(5), BACKOFF);
+        let disconnected = Error::Disconnected {
+            broker: 1,
+            address: "here".into(),
+            reason: "gone".into(),
+        };
+        retry.failed(disconnected).await.unwrap();
+        let error = retry.attempt::<()>(std::future::pending()).await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.ends_with("ended: gone)"), "{error}");
     }
 
     #[tokio::test(start_paused = true)]

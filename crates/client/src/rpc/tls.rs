@@ -7,7 +7,7 @@ use tokio_rustls::{
     TlsConnector,
     client::TlsStream,
     rustls::{
-        ClientConfig, RootCertStore,
+        self, ClientConfig, RootCertStore,
         crypto::ring,
         pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
     },
@@ -137,4 +137,17 @@ impl Tls {
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         self.connector.connect(name, stream).await
     }
+}
+
+/// Why there can be no TLS on a connection, if that is what an error is about: a certificate that
+/// one side does not accept, or a peer that speaks something else. Trying again does not help.
+///
+/// With TLS 1.3 the client learns of the broker's refusal only when it reads its first answer.
+pub(super) fn refusal(error: &io::Error) -> Option<String> {
+    let inner = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    Some(match inner {
+        rustls::Error::InvalidMessage(_) => format!("{inner}: does it speak TLS at all?"),
+        rustls::Error::AlertReceived(alert) => format!("it answered {alert:?}"),
+        inner => inner.to_string(),
+    })
 }

@@ -89,6 +89,9 @@ pub(super) struct GroupTask {
     closing: bool,
     /// The member has given up.
     failed: bool,
+    /// Why a request of the member had no answer and never will, which the member knows only in
+    /// its own words.
+    refusal: Option<Error>,
     /// The how many-th member this is.
     life: u64,
 }
@@ -125,6 +128,7 @@ impl GroupTask {
             counted: None,
             closing: false,
             failed: false,
+            refusal: None,
             life: 0,
         })
     }
@@ -273,6 +277,7 @@ impl GroupTask {
 
     fn on(&mut self, event: Event) {
         let now = self.now();
+        self.refusal = None;
         match event {
             Event::Answered(life, ..) if life != self.life => {}
             Event::Answered(_, id, to, Ok(answer)) => {
@@ -294,6 +299,9 @@ impl GroupTask {
                 } else {
                     let (code, message) = requests::refusal(&error);
                     self.member.refused(id, code, message);
+                    if matches!(error, Error::Authentication { .. }) {
+                        self.refusal = Some(error);
+                    }
                 }
             }
             Event::StepDone(life, id) => {
@@ -396,7 +404,10 @@ impl GroupTask {
         self.broken(error);
     }
 
-    fn error(&self, error: MemberError) -> Error {
+    fn error(&mut self, error: MemberError) -> Error {
+        if let Some(refusal) = self.refusal.take() {
+            return refusal;
+        }
         let api = match self.member {
             Member::Consumer(_) => ApiKey::ConsumerGroupHeartbeat,
             Member::Classic(_) => ApiKey::JoinGroup,
