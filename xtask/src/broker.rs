@@ -1,24 +1,20 @@
-//! A broker to run suites against: kohort itself, or Apache Kafka as the oracle.
+//! A broker to run suites against: kohort itself, or Apache Kafka, of one node or of three.
 
 mod kafka;
 mod kohort;
+mod node;
 mod ready;
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use clap::ValueEnum;
-use rustix::process::Signal;
 
 use crate::failure::Failure;
 use crate::install::Toolchain;
-use crate::process::Process;
 use crate::run::Run;
-
-/// From SIGTERM to the end of the process.
-const STOP_LIMIT: Duration = Duration::from_secs(30);
+use node::Node;
 
 /// Which program is the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -27,12 +23,33 @@ pub(crate) enum BrokerKind {
     Kohort,
     /// Apache Kafka 4.4.0, one node
     Kafka,
+    /// Apache Kafka 4.4.0, three nodes that are brokers and controllers
+    Kafka3,
 }
 
 impl BrokerKind {
+    pub(crate) const ALL: [Self; 3] = [Self::Kohort, Self::Kafka, Self::Kafka3];
+
+    /// What it is called in the names of suites.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Kohort => "kohort",
+            Self::Kafka => "kafka",
+            Self::Kafka3 => "kafka3",
+        }
+    }
+
     /// What the machine needs for this broker.
     pub(crate) fn toolchain(self) -> Option<Toolchain> {
-        (self == Self::Kafka).then_some(Toolchain::Java)
+        (self != Self::Kohort).then_some(Toolchain::Java)
+    }
+
+    /// How many nodes it has.
+    pub(crate) fn nodes(self) -> usize {
+        match self {
+            Self::Kohort | Self::Kafka => 1,
+            Self::Kafka3 => 3,
+        }
     }
 }
 
@@ -50,93 +67,117 @@ const SETTINGS: Settings = &[
     ("group.consumer.min.heartbeat.interval.ms", "1000"),
 ];
 
-/// A broker on 127.0.0.1 with a folder of its own, which ends when dropped.
+/// What a suite wants of an Apache Kafka node beyond the usual.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Extras {
+    /// Listeners: name, port, security protocol.
+    pub(crate) listeners: Vec<(&'static str, u16, &'static str)>,
+    pub(crate) settings: Vec<(String, String)>,
+    /// Users for SCRAM, in the words of `kafka-storage format --add-scram`.
+    pub(crate) scram: Vec<String>,
+}
+
+/// One or more nodes on 127.0.0.1, each with a folder of its own, which end when dropped.
 pub(crate) struct Broker {
     run: Run,
-    port: u16,
-    folder: PathBuf,
     settings: Settings,
-    process: Option<Process>,
+    nodes: Vec<Node>,
 }
 
 impl Broker {
-    /// Starts a broker on an empty folder and a free port, and waits until it answers.
+    /// Starts a broker on empty folders and free ports, and waits until all of its nodes answer.
     pub(crate) fn start(run: &Run, name: &str, settings: Settings) -> Result<Self, Failure> {
-        let folder = run.data().join(name);
-        std::fs::create_dir_all(&folder)?;
+        Self::start_with(run, name, settings, &Extras::default())
+    }
+
+    /// The same with what only Apache Kafka has.
+    pub(crate) fn start_with(
+        run: &Run,
+        name: &str,
+        settings: Settings,
+        extras: &Extras,
+    ) -> Result<Self, Failure> {
+        let kind = run.broker_kind();
+        let mut nodes = Vec::new();
+        for id in 1..=kind.nodes() {
+            nodes.push(Node::new(run, name, id)?);
+        }
+        if kind != BrokerKind::Kohort {
+            kafka::format(run, &nodes, settings, extras)?;
+        }
         let mut broker = Self {
             run: run.clone(),
-            port: free_port()?,
-            folder,
             settings,
-            process: None,
+            nodes,
         };
-        if run.broker_kind() == BrokerKind::Kafka {
-            kafka::format(run, broker.port, &broker.folder, settings)?;
-        }
         broker.start_again()?;
         Ok(broker)
     }
 
-    /// `host:port`, for clients.
+    /// `host:port` of each node, for clients.
     pub(crate) fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        let addresses: Vec<_> = self.nodes.iter().map(Node::address).collect();
+        addresses.join(",")
     }
 
-    /// The folder with its data.
-    pub(crate) fn folder(&self) -> &std::path::Path {
-        &self.folder
+    /// The folder with the data of the first node.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.nodes[0].folder
     }
 
     /// Stops the broker as an operator does, with SIGTERM, and waits for its end.
     pub(crate) fn stop(&mut self) -> Result<(), Failure> {
-        if let Some(mut process) = self.process.take() {
-            process.signal(Signal::TERM);
-            let status = process.wait(STOP_LIMIT)?;
-            // A JVM that ends because of a signal says so in its status.
-            if !status.success() && status.code() != Some(143) {
-                return Err(process.failed(status).during("stopping the broker"));
-            }
-        }
-        Ok(())
+        self.nodes.iter_mut().try_for_each(Node::stop)
     }
 
     /// Kills the broker where it stands, with SIGKILL.
     pub(crate) fn kill(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            process.kill();
-        }
+        self.nodes.iter_mut().for_each(Node::kill);
     }
 
-    /// Starts it again, after `stop` or `kill`, on the same port and folder.
+    /// Starts it again, after `stop` or `kill`, on the same ports and folders.
     pub(crate) fn start_again(&mut self) -> Result<(), Failure> {
-        let command = self.command()?;
-        let mut process = Process::start(command, "broker", self.run.logs())?;
-        ready::wait_until_it_answers(&mut process, &self.address())?;
-        self.process = Some(process);
-        Ok(())
-    }
-
-    fn command(&self) -> Result<Command, Failure> {
-        match self.run.broker_kind() {
-            BrokerKind::Kohort => {
-                kohort::command(&self.run, &self.address(), &self.folder, self.settings)
-            }
-            BrokerKind::Kafka => kafka::command(&self.run, &self.folder),
+        for node in &mut self.nodes {
+            let command = command(&self.run, node, self.settings)?;
+            node.start(&self.run, command)?;
         }
+        self.nodes.iter_mut().try_for_each(Node::until_it_answers)
     }
 
-    /// How much processor time it has used.
+    /// Starts one node again and waits until it answers.
+    pub(crate) fn start_node(&mut self, id: usize) -> Result<(), Failure> {
+        let (run, settings) = (self.run.clone(), self.settings);
+        let node = self.node(id);
+        let command = command(&run, node, settings)?;
+        node.start(&run, command)?;
+        node.until_it_answers()
+    }
+
+    /// A node by its id. A broker of one node has that one whatever it is called.
+    pub(crate) fn node(&mut self, id: usize) -> &mut Node {
+        let last = self.nodes.len();
+        &mut self.nodes[id.clamp(1, last) - 1]
+    }
+
+    /// How much processor time it has used, all nodes together.
     pub(crate) fn cpu_seconds(&self) -> Result<f64, Failure> {
-        match &self.process {
-            Some(process) => process.cpu_seconds(),
-            None => Ok(0.0),
-        }
+        self.nodes.iter().map(Node::cpu_seconds).sum()
     }
 
-    /// The end of the broker's log, for the message of a failure.
+    /// The end of the broker's log, for the message of a failure; of several nodes only where
+    /// their logs are.
     pub(crate) fn tail(&self) -> String {
-        self.process.as_ref().map(Process::tail).unwrap_or_default()
+        match &self.nodes[..] {
+            [node] => node.tail(),
+            _ => format!("\n    logs: {}", self.run.logs().display()),
+        }
+    }
+}
+
+fn command(run: &Run, node: &Node, settings: Settings) -> Result<Command, Failure> {
+    match run.broker_kind() {
+        BrokerKind::Kohort => kohort::command(run, &node.address(), &node.folder, settings),
+        BrokerKind::Kafka | BrokerKind::Kafka3 => kafka::command(run, &node.folder),
     }
 }
 

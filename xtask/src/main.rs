@@ -18,6 +18,7 @@ mod workspace;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -25,6 +26,8 @@ use broker::BrokerKind;
 use failure::Failure;
 use report::Report;
 use run::Run;
+use scenario::Soak;
+use suites::Suite;
 use workspace::Workspace;
 
 /// Tasks of this repository.
@@ -42,6 +45,20 @@ enum Task {
     Test(Selection),
     /// Only the interop suites: real Kafka clients and tools against a broker
     Interop(Selection),
+    /// Members of kohort's own client that join, leave and die, while a producer writes: every
+    /// record must be seen
+    Soak {
+        #[arg(long, default_value_t = 30)]
+        minutes: u64,
+        #[arg(long, value_enum, default_value_t = BrokerKind::Kohort)]
+        broker: BrokerKind,
+        /// Records a second
+        #[arg(long, default_value_t = 50)]
+        rate: u64,
+        /// Who joins, leaves and dies when; without it, another time each time
+        #[arg(long)]
+        seed: Option<u64>,
+    },
     /// The criterion benches of the hot paths
     Bench {
         /// Only benches whose name contains this
@@ -66,9 +83,10 @@ struct Selection {
     /// All tests of other projects' suites, not only those that fit into a few minutes
     #[arg(long)]
     full: bool,
-    /// The broker under the interop suites; `kafka` checks the programs themselves
-    #[arg(long, value_enum, default_value_t = BrokerKind::Kohort)]
-    broker: BrokerKind,
+    /// The broker under the interop suites; Apache Kafka checks the programs themselves. Suites
+    /// that are about one broker start that one, and are left out if this names another
+    #[arg(long, value_enum)]
+    broker: Option<BrokerKind>,
     /// The program to test, instead of the one built here
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -80,6 +98,16 @@ struct Selection {
 impl Selection {
     fn chooses(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+    }
+
+    fn chooses_suite(&self, suite: &Suite) -> bool {
+        let is_about_another =
+            self.broker.is_some() && suite.broker.is_some() && suite.broker != self.broker;
+        let is_asked_for = self.full || !self.only.is_empty();
+        let is_left_out = is_about_another
+            || (self.quick && suite.slow)
+            || (suite.on_demand && !is_asked_for && !self.list);
+        self.chooses(&suite.name) && !is_left_out
     }
 }
 
@@ -102,6 +130,24 @@ fn perform(task: Task) -> Result<bool, Failure> {
         Task::Throughput(options) => throughput::measure(&workspace, &options).map(|()| true),
         Task::RebalanceTimes(options) => rebalances::measure(&workspace, &options).map(|()| true),
         Task::Bench { filter } => checks::bench(&workspace, filter.as_deref()),
+        Task::Soak {
+            minutes,
+            broker,
+            rate,
+            seed,
+        } => {
+            let mut report = Report::default();
+            let soak = Soak {
+                length: Duration::from_secs(60 * minutes),
+                rate,
+                seed: seed.unwrap_or_else(|| fastrand::u64(..10_000)),
+            };
+            let run = Run::new(workspace.clone(), broker);
+            let run = run.in_suite(&format!("soak/{}", broker.name()))?;
+            println!("   seed {}", soak.seed);
+            report.run("soak", || scenario::soak(&run, soak));
+            Ok(report.finish())
+        }
         Task::Test(selection) => {
             let mut report = Report::default();
             run_checks(&workspace, &selection, &mut report);
@@ -110,7 +156,10 @@ fn perform(task: Task) -> Result<bool, Failure> {
         }
         Task::Interop(selection) => {
             let mut report = Report::default();
-            let builds = selection.broker == BrokerKind::Kohort && selection.program.is_none();
+            let kafka = selection
+                .broker
+                .is_some_and(|broker| broker != BrokerKind::Kohort);
+            let builds = !kafka && selection.program.is_none();
             if builds && !selection.list {
                 report.run("build", || checks::build_program(&workspace));
             }
@@ -144,19 +193,18 @@ fn run_suites(
             .with_program(std::path::absolute(program)?),
         None => workspace.clone(),
     };
-    let run = Run::new(workspace, selection.broker).full(selection.full);
+    let run = Run::new(workspace, BrokerKind::Kohort).full(selection.full);
     for suite in suites::all() {
-        let is_asked_for = selection.full || !selection.only.is_empty();
-        let is_left_out = (selection.quick && suite.slow)
-            || (suite.on_demand && !is_asked_for && !selection.list);
-        if !selection.chooses(&suite.name) || is_left_out {
+        if !selection.chooses_suite(&suite) {
             continue;
         }
         if selection.list {
             println!("{}", suite.name);
             continue;
         }
-        match suite.missing_toolchain(selection.broker) {
+        let broker = suite.broker.or(selection.broker);
+        let run = run.against(broker.unwrap_or(BrokerKind::Kohort));
+        match suite.missing_toolchain(run.broker_kind()) {
             Some(missing) => report.skip(&suite.name, &missing),
             None => {
                 let run = run.in_suite(&suite.name)?;

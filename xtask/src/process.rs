@@ -34,11 +34,11 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts `command`; both its outputs go to `<logs>/<name>.log`.
-    pub(crate) fn start(command: Command, name: &str, logs: &Path) -> Result<Self, Failure> {
+    pub(crate) fn start(mut command: Command, name: &str, logs: &Path) -> Result<Self, Failure> {
         let log = free_log(logs, name)?;
         let file = File::create(&log)?;
-        let output = file.try_clone()?;
-        Self::spawn(command, name, log, output.into(), file.into())
+        command.stdin(Stdio::null()).stdout(file.try_clone()?);
+        Self::spawn(command, name, log, file)
     }
 
     /// Starts `command` and gives each line of its standard output to `on_line`,
@@ -47,7 +47,28 @@ impl Process {
     /// error goes to `<logs>/<name>.log`. The last call is with `None`, when the
     /// output has ended.
     pub(crate) fn start_with_lines(
-        command: Command,
+        mut command: Command,
+        name: &str,
+        logs: &Path,
+        on_line: impl FnMut(Option<&str>) + Send + 'static,
+    ) -> Result<Self, Failure> {
+        command.stdin(Stdio::null());
+        Self::spawn_with_lines(command, name, logs, on_line)
+    }
+
+    /// The same with a standard input, for `say`.
+    pub(crate) fn start_to_converse(
+        mut command: Command,
+        name: &str,
+        logs: &Path,
+        on_line: impl FnMut(Option<&str>) + Send + 'static,
+    ) -> Result<Self, Failure> {
+        command.stdin(Stdio::piped());
+        Self::spawn_with_lines(command, name, logs, on_line)
+    }
+
+    fn spawn_with_lines(
+        mut command: Command,
         name: &str,
         logs: &Path,
         mut on_line: impl FnMut(Option<&str>) + Send + 'static,
@@ -55,7 +76,8 @@ impl Process {
         let log = free_log(logs, name)?;
         let mut copy = File::create(log.with_extension("out"))?;
         let errors = File::create(&log)?;
-        let mut process = Self::spawn(command, name, log, Stdio::piped(), errors.into())?;
+        command.stdout(Stdio::piped());
+        let mut process = Self::spawn(command, name, log, errors)?;
         let Some(output) = process.child.stdout.take() else {
             return Err(Failure::new(format!("{name}: no standard output")));
         };
@@ -74,14 +96,9 @@ impl Process {
         mut command: Command,
         name: &str,
         log: PathBuf,
-        output: Stdio,
-        errors: Stdio,
+        errors: File,
     ) -> Result<Self, Failure> {
-        command
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(errors)
-            .process_group(0);
+        command.stderr(errors).process_group(0);
         let child = command.spawn().map_err(|error| {
             Failure::new(format!(
                 "cannot start {}: {error}",
@@ -136,6 +153,14 @@ impl Process {
             .filter_map(|field| field.parse::<u64>().ok())
             .sum();
         Ok(ticks as f64 / 100.0)
+    }
+
+    /// Writes a line to the standard input of a process that was started to converse. One that
+    /// does not listen is no fault.
+    pub(crate) fn say(&mut self, line: &str) {
+        if let Some(input) = &mut self.child.stdin {
+            let _ = writeln!(input, "{line}").and_then(|()| input.flush());
+        }
     }
 
     /// Sends a signal to the process itself.

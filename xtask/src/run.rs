@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::broker::{Broker, BrokerKind};
+use crate::broker::{Broker, BrokerKind, Extras};
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 
@@ -32,6 +32,14 @@ impl Run {
     /// The same, with long suites as a whole if `is_full`.
     pub(crate) fn full(self, is_full: bool) -> Self {
         Self { is_full, ..self }
+    }
+
+    /// The same against another broker.
+    pub(crate) fn against(&self, broker: BrokerKind) -> Self {
+        Self {
+            broker,
+            ..self.clone()
+        }
     }
 
     /// The same for one suite, whose folders of an earlier run are emptied.
@@ -88,5 +96,10 @@ impl Run {
         settings: &'static [(&'static str, &'static str)],
     ) -> Result<Broker, Failure> {
         Broker::start(self, name, settings)
+    }
+
+    /// Starts Apache Kafka with what a suite wants of it beyond the usual.
+    pub(crate) fn start_kafka(&self, extras: &Extras) -> Result<Broker, Failure> {
+        Broker::start_with(self, "broker", &[], extras)
     }
 }

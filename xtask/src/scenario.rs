@@ -6,6 +6,7 @@ mod group;
 mod ledger;
 mod mixed;
 mod new_partitions;
+mod soak;
 mod stage;
 mod static_members;
 
@@ -13,4 +14,5 @@ pub(crate) use explained::explained;
 pub(crate) use group::group;
 pub(crate) use mixed::mixed;
 pub(crate) use new_partitions::new_partitions;
+pub(crate) use soak::{Soak, soak};
 pub(crate) use static_members::static_members;

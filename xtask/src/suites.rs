@@ -2,14 +2,18 @@
 //!
 //! A new client library is an entry in `agent::catalog` and a program in
 //! interop/: it then takes part in the scenarios here. Anything else is a module
-//! of its own below this one that gives its suites to `all`. A suite gets a
+//! of its own below this one that gives its suites to `all`. A suite that is
+//! about one broker names it; the others run against what `--broker` says. A suite gets a
 //! `Run`: `run.start_broker()` for a broker with `stop`, `kill` and
 //! `start_again`; `Process` for programs that end with their owner;
 //! `run.logs()` and `run.data()` for its files; `install::maven` for jars. It
 //! returns a note and the versions it ran for the closing table, or why not.
 
+mod checks;
+mod client;
 mod java;
 mod projects;
+mod security;
 
 use crate::agent::{Agent, Protocol, catalog};
 use crate::broker::BrokerKind;
@@ -27,6 +31,8 @@ pub(crate) struct Suite {
     pub(crate) slow: bool,
     /// Runs only when `--only` chooses it, or with `--full`
     pub(crate) on_demand: bool,
+    /// The broker that it starts, if it is about one; else what `--broker` says
+    pub(crate) broker: Option<BrokerKind>,
     /// Without these the suite is skipped.
     pub(crate) toolchains: Vec<Toolchain>,
     #[allow(clippy::type_complexity, reason = "a name would not say more")]
@@ -44,6 +50,7 @@ impl Suite {
             name: name.into(),
             slow: false,
             on_demand: false,
+            broker: None,
             toolchains,
             run: Box::new(run),
         }
@@ -70,6 +77,7 @@ pub(crate) fn all() -> Vec<Suite> {
     }));
     suites.extend(explained());
     suites.extend(java::all());
+    suites.extend(client::all());
     suites.extend(projects::all());
     suites
 }

@@ -54,13 +54,7 @@ pub(crate) const ALL: &[Source] = &[
         install: |workspace| python::agent(workspace, "aiokafka_agent.py"),
     },
     FRANZ_GO,
-    Source {
-        name: "kohort",
-        toolchain: Toolchain::Rust,
-        protocols: BOTH,
-        static_members: BOTH,
-        install: rust::agent,
-    },
+    KOHORT,
     Source {
         name: "platformatic",
         toolchain: Toolchain::Node,
@@ -76,6 +70,15 @@ pub(crate) const ALL: &[Source] = &[
         install: |workspace| node::agent(workspace, "kafkajs_agent.mjs"),
     },
 ];
+
+/// kohort's own client.
+pub(crate) const KOHORT: Source = Source {
+    name: "kohort",
+    toolchain: Toolchain::Rust,
+    protocols: BOTH,
+    static_members: BOTH,
+    install: rust::agent,
+};
 
 /// The agent whose `describe` tells the checks how a group stands.
 pub(crate) const ADMINISTRATOR: Source = FRANZ_GO;

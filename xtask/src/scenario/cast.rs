@@ -189,6 +189,15 @@ impl Cast {
         Ok(())
     }
 
+    /// Takes in what members say, for so long.
+    pub(super) fn listen(&mut self, time: Duration) -> Result<(), Failure> {
+        let deadline = Instant::now() + time;
+        while Instant::now() < deadline {
+            self.take_one(deadline)?;
+        }
+        Ok(())
+    }
+
     /// Whether exactly these members own all `partitions`, none of them by two.
     pub(super) fn shares(&self, members: &[usize], partitions: usize) -> bool {
         let owned: Vec<i32> = members

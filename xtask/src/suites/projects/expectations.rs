@@ -131,7 +131,7 @@ impl Expectations {
                 (Ending::Passed, None | Some(Expected::Unsteady | Expected::PassedOrSkipped)) => {
                     true
                 }
-                (Ending::Passed, Some(_)) => broker == BrokerKind::Kafka,
+                (Ending::Passed, Some(_)) => broker != BrokerKind::Kohort,
                 (Ending::Failed, expected) => expected == Some(Expected::Failed),
                 (Ending::Skipped, expected) => matches!(
                     expected,
