@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use kohort::{
-    Consumer, ConsumerConfig,
+    Consumer,
     consumer::{OffsetReset, Rebalance, RebalanceHandler},
 };
 
@@ -32,14 +32,15 @@ async fn main() -> kohort::Result<()> {
         eprintln!("usage: consume SERVERS GROUP TOPIC...");
         std::process::exit(2);
     };
-    let config = ConsumerConfig {
-        offset_reset: OffsetReset::Earliest,
+    let consumer = Consumer::builder()
+        .bootstrap_servers(servers)
+        .group_id(group)
+        .offset_reset(OffsetReset::Earliest)
         // Committed when the records have been processed, below.
-        auto_commit: false,
-        ..ConsumerConfig::new(&servers).group(group)
-    };
-    let consumer = Consumer::connect(config).await?;
-    consumer.set_rebalance_handler(Says)?;
+        .auto_commit(false)
+        .rebalance_handler(Says)
+        .build()
+        .await?;
     consumer.subscribe(arguments)?;
     let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
     loop {

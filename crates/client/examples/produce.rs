@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example produce -- localhost:9092 TOPIC`
 
-use kohort::{Producer, ProducerConfig, ProducerRecord, producer::Compression};
+use kohort::{Producer, ProducerRecord, producer::Compression};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> kohort::Result<()> {
@@ -11,11 +11,11 @@ async fn main() -> kohort::Result<()> {
         eprintln!("usage: produce SERVERS TOPIC");
         std::process::exit(2);
     };
-    let config = ProducerConfig {
-        compression: Compression::Lz4,
-        ..ProducerConfig::new(&servers)
-    };
-    let producer = Producer::connect(config).await?;
+    let producer = Producer::builder()
+        .bootstrap_servers(servers)
+        .compression(Compression::Lz4)
+        .build()
+        .await?;
     let mut deliveries = Vec::new();
     for line in std::io::stdin().lines().map_while(Result::ok) {
         let record = ProducerRecord::new(&topic).value(&line);

@@ -3,14 +3,15 @@
 //! # As a member of a group
 //!
 //! ```no_run
-//! use kohort::{Consumer, ConsumerConfig, consumer::OffsetReset};
+//! use kohort::{Consumer, consumer::OffsetReset};
 //!
 //! # async fn example() -> kohort::Result<()> {
-//! let config = ConsumerConfig {
-//!     offset_reset: OffsetReset::Earliest,
-//!     ..ConsumerConfig::new("localhost:9092").group("billing")
-//! };
-//! let consumer = Consumer::connect(config).await?;
+//! let consumer = Consumer::builder()
+//!     .bootstrap_servers("localhost:9092")
+//!     .group_id("billing")
+//!     .offset_reset(OffsetReset::Earliest)
+//!     .build()
+//!     .await?;
 //! consumer.subscribe(["orders"])?;
 //! for _ in 0..100 {
 //!     let records = consumer.poll().await?;

@@ -1,5 +1,40 @@
 //! How to do what most programs do. Nothing here but words.
 //!
+//! # Settings
+//!
+//! As methods of a builder:
+//!
+//! ```no_run
+//! # use std::time::Duration;
+//! # use kohort::{Producer, producer::Compression};
+//! # async fn example() -> kohort::Result<()> {
+//! let producer = Producer::builder()
+//!     .bootstrap_servers("localhost:9092")
+//!     .compression(Compression::Lz4)
+//!     .linger(Duration::from_millis(20))
+//!     .build()
+//!     .await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! under Kafka's names, from a file or a map, before or after others:
+//!
+//! ```no_run
+//! # use kohort::{Consumer, Properties};
+//! # async fn example() -> kohort::Result<()> {
+//! let properties = Properties::from_file("consumer.properties")?;
+//! let builder = Consumer::builder().bootstrap_servers("localhost:9092");
+//! let consumer = builder.properties(&properties)?.group_id("billing").build().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! or as plain values ([`ConsumerConfig`](crate::ConsumerConfig),
+//! [`ProducerConfig`](crate::ProducerConfig), [`ClientConfig`](crate::ClientConfig)), where it is
+//! said what each means and what it is if nothing is said. What is unknown, out of range or
+//! contradicts something else is an error that names the setting.
+//!
 //! # At least once
 //!
 //! By default a consumer commits by itself what the application has finished with, and nothing
@@ -80,8 +115,31 @@
 //! # Testing
 //!
 //! With the feature `test-broker`, `kohort::testing::TestBroker` is a broker in memory: start it,
-//! set `bootstrap.servers` to its address, and run the program as it is. Requests can be delayed
-//! or lost on their way to it.
+//! set `bootstrap.servers` to its address, and run the program as it is. Requests can be delayed,
+//! lost or answered by the test on their way to it.
+//!
+//! ```
+//! # #[cfg(feature = "test-broker")]
+//! # mod example {
+//! use kohort::{ApiKey, Producer, ProducerRecord, testing::{Fate, TestBroker}};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let broker = TestBroker::start().await?;
+//! broker.create_topic("orders", 3).await?;
+//! let producer = Producer::builder().bootstrap_servers(broker.servers()).build().await?;
+//! // The first answer to Produce is lost. The record is not written twice for that.
+//! let lost = std::sync::atomic::AtomicBool::new(false);
+//! broker.on_request(move |request| match request.api {
+//!     Some(ApiKey::Produce) if !lost.swap(true, std::sync::atomic::Ordering::Relaxed) => {
+//!         Fate::LoseAnswer
+//!     }
+//!     _ => Fate::Pass,
+//! });
+//! producer.send(ProducerRecord::new("orders").value("three pears")).await?.await?;
+//! # Ok(())
+//! # }
+//! # }
+//! ```
 //!
 //! # Watching
 //!
@@ -114,21 +172,42 @@
 //!
 //! # Protected clusters
 //!
-//! ```
-//! # use kohort::{ClientConfig, rpc::{Sasl, Security, Tls}};
-//! # fn example(ca: Vec<u8>) -> kohort::Result<ClientConfig> {
-//! let mut config = ClientConfig::new("kafka.example.com:9093");
-//! config.security = Security {
-//!     tls: Some(Tls::builder().ca_pem(ca).build()?),
-//!     sasl: Some(Sasl::ScramSha512 {
+//! ```no_run
+//! # use kohort::{Consumer, rpc::{Sasl, Tls}};
+//! # async fn example() -> kohort::Result<()> {
+//! let ca = std::fs::read("ca.pem").unwrap_or_default();
+//! let consumer = Consumer::builder()
+//!     .bootstrap_servers("kafka.example.com:9093")
+//!     .group_id("billing")
+//!     .tls(Tls::builder().ca_pem(ca).build()?)
+//!     .sasl(Sasl::ScramSha512 {
 //!         username: "billing".to_owned(),
 //!         password: std::env::var("KAFKA_PASSWORD").unwrap_or_default(),
-//!     }),
-//! };
-//! # Ok(config)
+//!     })
+//!     .build()
+//!     .await?;
+//! # Ok(())
 //! # }
 //! ```
 //!
-//! or, under Kafka's names, from a file: [`Properties`](crate::Properties).
+//! Certificates and keys are read in PEM, whoever is trusted by the operating system is trusted
+//! unless something else is said, and the names of brokers are always checked. A store of Java's
+//! becomes PEM by `keytool -list -rfc -keystore truststore.jks > truststore.pem`.
+//!
+//! For OAUTHBEARER the program gives tokens, whenever a connection is made:
+//!
+//! ```
+//! # use kohort::{Admin, rpc::{Sasl, TokenSource}};
+//! # async fn ask_for_token() -> Result<String, std::io::Error> { Ok(String::new()) }
+//! let tokens = TokenSource::new(|| async {
+//!     // Why there is none becomes part of the error.
+//!     ask_for_token().await.map_err(|error| error.to_string())
+//! });
+//! let builder = Admin::builder().sasl(Sasl::OAuthBearer(tokens));
+//! ```
+//!
+//! Under Kafka's names a file with a token can be told
+//! (`sasl.oauthbearer.token.endpoint.url=file:/…`), and for tests a token that nobody has signed
+//! (`unsecuredLoginStringClaim_sub` and so on in `sasl.jaas.config`, as with Kafka's own client).
 
 pub mod rdkafka;

@@ -1,10 +1,10 @@
 //! Writing records.
 //!
 //! ```no_run
-//! use kohort::{Producer, ProducerConfig, ProducerRecord};
+//! use kohort::{Producer, ProducerRecord};
 //!
 //! # async fn example() -> kohort::Result<()> {
-//! let producer = Producer::connect(ProducerConfig::new("localhost:9092")).await?;
+//! let producer = Producer::builder().bootstrap_servers("localhost:9092").build().await?;
 //!
 //! // `send` waits only while there is no memory; what becomes of the record is told later.
 //! let record = ProducerRecord::new("orders").key("customer-7").value("three pears");
