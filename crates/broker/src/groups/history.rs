@@ -159,3 +159,102 @@ impl Writer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kohort_group::coordinator::{Caller, Reply, Request};
+    use kohort_log::LogError;
+    use kohort_wire::{ErrorCode, messages::*};
+
+    use super::*;
+    use crate::{
+        Broker,
+        groups::Patience,
+        topics::{EVENTS_TOPIC, Partition},
+    };
+
+    async fn join(node: &Arc<Node>, group_id: &str) -> ErrorCode {
+        let request = JoinGroupRequest {
+            group_id: group_id.into(),
+            session_timeout_ms: 30_000,
+            rebalance_timeout_ms: 30_000,
+            protocol_type: "consumer".into(),
+            protocols: vec![JoinGroupProtocol {
+                name: "range".into(),
+                ..JoinGroupProtocol::default()
+            }],
+            ..JoinGroupRequest::default()
+        };
+        // A version that does not have members come back with their ids.
+        let request = Request::JoinGroup {
+            version: 3,
+            request,
+        };
+        let caller = Caller::default();
+        let asked = node
+            .groups
+            .ask(node, group_id, caller, request, Patience::Parked);
+        match asked.await {
+            Ok(Reply::JoinGroup(response)) => response.error_code,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn partition(node: &Node) -> Option<Arc<Partition>> {
+        let topic = node.snapshot().topic(EVENTS_TOPIC).cloned()?;
+        topic.partition(0).ok().cloned()
+    }
+
+    fn count(node: &Node) -> i64 {
+        let log = partition(node).and_then(|partition| partition.log().ok());
+        log.map_or(0, |log| log.end_offset())
+    }
+
+    async fn until(condition: impl AsyncFn() -> bool) {
+        let wait = async {
+            while !condition().await {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        };
+        let limit = Duration::from_secs(120);
+        tokio::time::timeout(limit, wait).await.expect("in time");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn groups_go_on_when_their_history_cannot_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let broker = Broker::builder()
+            .data_dir(folder.path())
+            .start()
+            .await
+            .unwrap();
+        let node = broker.node();
+        assert_eq!(join(node, "a").await, ErrorCode::NONE);
+        until(async || count(node) > 0).await;
+
+        let written = count(node);
+        partition(node).unwrap().failed(&LogError::FlushFailed);
+        assert_eq!(join(node, "b").await, ErrorCode::NONE);
+        // Once the topic is well again, history goes on.
+        until(async || {
+            assert_eq!(join(node, "c").await, ErrorCode::NONE);
+            count(node) > written
+        })
+        .await;
+        broker.shutdown().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_topic_of_events_that_was_deleted_comes_back_with_the_next_event() {
+        let broker = Broker::builder().start().await.unwrap();
+        let node = broker.node();
+        assert_eq!(join(node, "a").await, ErrorCode::NONE);
+        until(async || count(node) > 0).await;
+        let id = partition(node).unwrap().topic_id;
+        node.catalog.delete_topics(&[id]).await.unwrap();
+        assert_eq!(join(node, "b").await, ErrorCode::NONE);
+        until(async || count(node) > 0).await;
+        assert_ne!(partition(node).unwrap().topic_id, id);
+        broker.shutdown().await;
+    }
+}
