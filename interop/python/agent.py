@@ -23,7 +23,7 @@ RECONNECT_BACKOFF_MAX_MS = 500
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument(
-        "command", choices=["version", "create", "grow", "produce", "consume"]
+        "command", choices=["version", "create", "grow", "produce", "consume", "rewind"]
     )
     parser.add_argument("--bootstrap")
     parser.add_argument("--topic")
@@ -37,7 +37,17 @@ def arguments():
     parser.add_argument("--instance-id")
     parser.add_argument("--assignor")
     parser.add_argument("--reset", default="earliest")
+    parser.add_argument("--offsets", type=offsets)
     return parser.parse_args()
+
+
+# What an administrator's commit begins with that rewinds a live group of kohort's.
+REWIND = "kohort:rewind"
+
+
+def offsets(text):
+    """`0:5,3:7`: pairs of a partition and an offset."""
+    return [tuple(map(int, pair.split(":"))) for pair in text.split(",")]
 
 
 def emit(event, **fields):

@@ -3,7 +3,8 @@
 import time
 
 import confluent_kafka
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 import agent
@@ -43,6 +44,20 @@ def grow(arguments):
     more = NewPartitions(arguments.topic, arguments.partitions)
     admin.create_partitions([more])[arguments.topic].result(timeout=30)
     until_there(admin, arguments)
+
+
+def rewind(arguments):
+    admin = AdminClient(client_settings(arguments))
+    goals = [
+        TopicPartition(arguments.topic, partition, offset, agent.REWIND)
+        for partition, offset in arguments.offsets
+    ]
+    asked = ConsumerGroupTopicPartitions(arguments.group, goals)
+    done = admin.alter_consumer_group_offsets([asked])[arguments.group].result(timeout=60)
+    for each in done.topic_partitions:
+        if each.error:
+            raise KafkaException(each.error)
+    agent.emit("rewound")
 
 
 def until_there(admin, arguments):
@@ -159,4 +174,11 @@ if __name__ == "__main__":
     if given.command == "version":
         version()
     else:
-        {"create": create, "grow": grow, "produce": produce, "consume": consume}[given.command](given)
+        commands = {
+            "create": create,
+            "grow": grow,
+            "produce": produce,
+            "consume": consume,
+            "rewind": rewind,
+        }
+        commands[given.command](given)

@@ -66,6 +66,19 @@ def produce(arguments):
     agent.emit("produced", count=len(sent))
 
 
+def rewind(arguments):
+    admin = KafkaAdminClient(**client_settings(arguments))
+    goals = {
+        TopicPartition(arguments.topic, partition): OffsetAndMetadata(offset, agent.REWIND, None)
+        for partition, offset in arguments.offsets
+    }
+    for partition, error in admin.alter_group_offsets(arguments.group, goals).items():
+        if error.errno:
+            raise error(str(partition))
+    admin.close()
+    agent.emit("rewound")
+
+
 class Listener(ConsumerRebalanceListener):
     """kafka-python revokes and assigns from within poll and close."""
 
@@ -128,5 +141,11 @@ def consume(arguments):
 
 if __name__ == "__main__":
     given = agent.arguments()
-    commands = {"version": version, "create": create, "produce": produce, "consume": consume}
+    commands = {
+        "version": version,
+        "create": create,
+        "produce": produce,
+        "consume": consume,
+        "rewind": rewind,
+    }
     commands[given.command](given)

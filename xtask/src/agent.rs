@@ -100,6 +100,33 @@ impl Agent {
         self.change("grow", run, broker, topic, partitions)
     }
 
+    /// Rewinds partitions of a live group. Only some agents can.
+    pub(crate) fn rewind(
+        &self,
+        run: &Run,
+        broker: &Broker,
+        topic: &str,
+        group: &str,
+        offsets: &[(i32, i64)],
+    ) -> Result<(), Failure> {
+        let address = broker.address();
+        let pairs = offsets.iter();
+        let pairs: Vec<_> = pairs.map(|(index, to)| format!("{index}:{to}")).collect();
+        let pairs = pairs.join(",");
+        let arguments = [
+            "rewind",
+            "--bootstrap",
+            &address,
+            "--topic",
+            topic,
+            "--group",
+            group,
+            "--offsets",
+            &pairs,
+        ];
+        self.ask(run, &arguments).map(|_| ())
+    }
+
     fn change(
         &self,
         command: &str,

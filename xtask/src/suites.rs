@@ -70,6 +70,7 @@ pub(crate) fn all() -> Vec<Suite> {
     let more = static_members()
         .into_iter()
         .chain(new_partitions())
+        .chain(rewinds())
         .chain(Protocol::ALL.map(mixed));
     suites.extend(more.map(|suite| Suite {
         slow: true,
@@ -141,6 +142,37 @@ fn explained() -> Vec<Suite> {
                 &[source.toolchain, catalog::ADMINISTRATOR.toolchain],
                 move |run| scenario::explained(run, source, protocol),
             ));
+        }
+    }
+    suites
+}
+
+/// `rewind/<library>/<protocol>`, and `rewind/<library>/cooperative` for classic members that keep
+/// partitions through a rebalance. Not with Apache Kafka, which cannot rewind a live group.
+fn rewinds() -> Vec<Suite> {
+    let ways = [
+        (Protocol::Consumer, "consumer", None),
+        (Protocol::Classic, "classic", Some("range")),
+        (Protocol::Classic, "cooperative", Some("cooperative-sticky")),
+    ];
+    let members = ["java", "confluent-kafka", "kohort"];
+    let sources = catalog::ALL.iter();
+    let mut suites = Vec::new();
+    for source in sources.filter(|source| members.contains(&source.name)) {
+        for (protocol, way, assignor) in ways {
+            let suite = Suite::new(
+                format!("rewind/{}/{way}", source.name),
+                &[
+                    source.toolchain,
+                    catalog::ADMINISTRATOR.toolchain,
+                    Toolchain::Java,
+                    Toolchain::Python,
+                ],
+                move |run| scenario::rewind(run, source, protocol, assignor),
+            );
+            // Of the eager strategies one library is enough as a rule.
+            let on_demand = way == "classic" && source.name != "java";
+            suites.push(Suite { on_demand, ..suite });
         }
     }
     suites

@@ -16,6 +16,7 @@ pub(crate) enum Event {
     },
     Created,
     Produced,
+    Rewound,
     Assigned {
         partitions: Vec<i32>,
     },

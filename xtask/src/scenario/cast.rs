@@ -45,6 +45,8 @@ pub(super) struct Member {
 pub(super) struct Cast {
     members: Vec<Member>,
     pub(super) ledger: Ledger,
+    /// All that was delivered, in order: to which member, of which partition, which offset.
+    pub(super) delivered: Vec<(usize, i32, i64)>,
     sender: Sender<(usize, Option<Result<Event, Failure>>)>,
     events: Receiver<(usize, Option<Result<Event, Failure>>)>,
     /// While the broker is being restarted, and until the group is whole again,
@@ -59,6 +61,7 @@ impl Cast {
         Self {
             members: Vec::new(),
             ledger,
+            delivered: Vec::new(),
             sender,
             events,
             commits_may_fail: false,
@@ -262,6 +265,10 @@ impl Cast {
                     }
                 }
                 self.ledger.delivered(number, &records);
+                let places = records
+                    .iter()
+                    .map(|(index, offset, _)| (number, *index, *offset));
+                self.delivered.extend(places);
             }
             Event::Committed { offsets } => {
                 for (partition, next) in offsets {

@@ -35,6 +35,8 @@ impl<'a> RewindMark<'a> {
     ///
     /// An unknown option.
     pub fn read(metadata: &'a str) -> Result<Option<RewindMark<'a>>, MarkError> {
+        // confluent-kafka for Python sends the zero that ends a string in C along with it.
+        let metadata = metadata.trim_end_matches('\0');
         let Some(mut rest) = metadata.strip_prefix(MARK) else {
             return Ok(None);
         };
@@ -148,6 +150,7 @@ mod tests {
             read("kohort:rewind  clamp metadata=of mine, with blanks"),
             Ok(Some(mark))
         );
+        assert_eq!(read("kohort:rewind\0"), Ok(Some(RewindMark::default())));
         let unknown = |option: &str| Err(MarkError::UnknownOption(option.to_owned()));
         assert_eq!(read("kohort:rewind clamp dry run"), unknown("dry"));
         assert_eq!(read("kohort:rewinder"), unknown("er"));

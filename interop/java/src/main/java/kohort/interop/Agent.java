@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
@@ -46,6 +47,7 @@ public final class Agent {
             case "version" -> version();
             case "create" -> create(arguments);
             case "grow" -> grow(arguments);
+            case "rewind" -> rewind(arguments);
             case "produce" -> produce(arguments);
             case "consume" -> new Agent(arguments).consume();
             case "describe" -> describe(arguments);
@@ -90,6 +92,20 @@ public final class Agent {
                 .get(name).partitions().stream().filter(partition -> partition.leader() != null).count() == count);
         }
         say(event("created"));
+    }
+
+    /** Rewinds a live group of kohort's: by an administrator's commit whose metadata says so. */
+    private static void rewind(Arguments arguments) throws Exception {
+        Map<TopicPartition, OffsetAndMetadata> goals = new HashMap<>();
+        for (String pair : arguments.text("offsets").split(",")) {
+            String[] parts = pair.split(":");
+            goals.put(new TopicPartition(arguments.text("topic"), Integer.parseInt(parts[0])),
+                new OffsetAndMetadata(Long.parseLong(parts[1]), Optional.empty(), "kohort:rewind"));
+        }
+        try (Admin admin = Admin.create(base(arguments))) {
+            admin.alterConsumerGroupOffsets(arguments.text("group"), goals).all().get();
+        }
+        say(event("rewound"));
     }
 
     private static void produce(Arguments arguments) throws Exception {
