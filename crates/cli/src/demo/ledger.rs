@@ -27,8 +27,16 @@ struct State {
     regions: BTreeMap<String, Region>,
     strongest: Vec<(f64, String)>,
     killed: Vec<&'static str>,
+    rewound: Option<Rewound>,
     events: Vec<(Duration, String)>,
     failure: Option<String>,
+}
+
+/// A rewind that has happened, to the first record.
+#[derive(Debug, Clone, Copy)]
+struct Rewound {
+    partition: i32,
+    from: i64,
 }
 
 /// A partition, as it is shown.
@@ -140,6 +148,31 @@ impl Ledger {
         state.members.entry(name).or_default().is_killed = true;
     }
 
+    /// Whether every partition has an owner that lives.
+    pub(super) fn has_recovered(&self) -> bool {
+        let state = self.lock();
+        let lives = |name| !state.killed.contains(&name);
+        state
+            .partitions
+            .iter()
+            .all(|partition| partition.owner.is_some_and(lives))
+    }
+
+    /// The partition with the most records that have been processed.
+    pub(super) fn longest(&self) -> i32 {
+        let state = self.lock();
+        let partitions = (0..).zip(&state.partitions);
+        let longest = partitions.max_by_key(|(_, partition)| partition.position);
+        longest.map_or(0, |(number, _)| number)
+    }
+
+    pub(super) fn rewound(&self, partition: i32, from: i64) {
+        self.event(format!(
+            "partition {partition} is rewound from {from} to 0, and handed out again"
+        ));
+        self.lock().rewound = Some(Rewound { partition, from });
+    }
+
     /// What a member does with a record: it counts per region and remembers the strongest.
     pub(super) fn processed(
         &self,
@@ -159,7 +192,7 @@ impl Ledger {
         deliveries.push(name);
         let is_first = deliveries.len() == 1;
         if let Some(partition) = state.partitions.get_mut(partition as usize) {
-            partition.position = partition.position.max(offset + 1);
+            partition.position = offset + 1;
             // A record may be consumed before its producer has heard that it was written.
             partition.end = partition.end.max(partition.position);
         }
@@ -168,7 +201,7 @@ impl Ledger {
         }
     }
 
-    /// Whether everything was written and processed.
+    /// Whether everything was written and processed, to the end of each partition.
     pub(super) fn is_complete(&self) -> bool {
         let state = self.lock();
         let produced: i64 = state
@@ -176,7 +209,10 @@ impl Ledger {
             .iter()
             .map(|partition| partition.written)
             .sum();
-        produced == self.expected as i64 && state.processed.len() == self.expected
+        let mut partitions = state.partitions.iter();
+        produced == self.expected as i64
+            && state.processed.len() == self.expected
+            && partitions.all(|partition| partition.position == partition.end)
     }
 
     pub(super) fn view(&self) -> View {
@@ -215,7 +251,8 @@ impl Ledger {
         println!("Check:");
         let checks = [
             self.check_complete(&state),
-            check_twice(&state),
+            check_again(&state),
+            check_rewound(&state),
             check_committed(&state, committed),
         ];
         for check in &checks {
@@ -274,23 +311,63 @@ impl State {
     }
 }
 
-/// Records may come twice only after a member was killed: those that it had processed and not yet
-/// committed.
-fn check_twice(state: &State) -> Result<String, String> {
-    let twice = state
-        .processed
-        .values()
-        .filter(|deliveries| deliveries.len() > 1);
-    let (explained, others): (Vec<_>, Vec<_>) = twice
-        .partition(|deliveries| deliveries.len() == 2 && state.killed.contains(&deliveries[0]));
+/// How often a record was to be delivered again since a member was killed that had processed it and
+/// not yet committed that.
+fn again_after_kill(state: &State, deliveries: &[&'static str]) -> usize {
+    let earlier = &deliveries[..deliveries.len().saturating_sub(1)];
+    earlier
+        .iter()
+        .filter(|name| state.killed.contains(name))
+        .count()
+}
+
+/// How often a record was to be delivered again since its partition was rewound.
+fn again_after_rewind(state: &State, partition: i32, offset: i64) -> usize {
+    let is_rewound = state
+        .rewound
+        .is_some_and(|rewound| rewound.partition == partition && offset < rewound.from);
+    usize::from(is_rewound)
+}
+
+/// Records may come again only after a member was killed or the group was rewound.
+fn check_again(state: &State) -> Result<String, String> {
+    let (mut after_kill, mut for_no_reason) = (0, 0);
+    for (&(partition, offset), deliveries) in &state.processed {
+        let killed = again_after_kill(state, deliveries);
+        let rewound = again_after_rewind(state, partition, offset);
+        after_kill += killed;
+        for_no_reason += (deliveries.len() - 1).saturating_sub(killed + rewound);
+    }
     let killed = state.killed.join(", ");
-    match (explained.len(), others.len()) {
-        (0, 0) => Ok("none was delivered twice".to_owned()),
+    match (after_kill, for_no_reason) {
+        (0, 0) => Ok("none was delivered again after a member was killed".to_owned()),
         (count, 0) => Ok(format!(
-            "{count} were delivered twice: {killed} had processed them, and was killed before it \
+            "{count} were delivered again: {killed} had processed them, and was killed before it \
              had committed that"
         )),
-        (_, count) => Err(format!("{count} were delivered twice for no reason")),
+        (_, count) => Err(format!("{count} were delivered again for no reason")),
+    }
+}
+
+/// A rewind brings back every record of the partition, from the first one on.
+fn check_rewound(state: &State) -> Result<String, String> {
+    let Some(Rewound { partition, from }) = state.rewound else {
+        return Err("nothing was rewound".to_owned());
+    };
+    let came_again = |&offset: &i64| {
+        let deliveries = state.processed.get(&(partition, offset));
+        deliveries
+            .is_some_and(|deliveries| deliveries.len() == 2 + again_after_kill(state, deliveries))
+    };
+    let count = (0..from).filter(came_again).count();
+    let text = format!("partition {partition} was rewound while the group ran");
+    match count as i64 == from {
+        true => Ok(format!(
+            "{text}: its {from} records were delivered once more"
+        )),
+        false => Err(format!(
+            "{text}: {count} of its {from} records were delivered once more"
+        )),
     }
 }
 

@@ -7,6 +7,7 @@
 mod data;
 mod ledger;
 mod member;
+mod operator;
 mod replay;
 mod screen;
 
@@ -15,7 +16,10 @@ use std::{sync::Arc, time::Duration};
 use clap::Args;
 use kohort::{Admin, ClientConfig, TopicPartition, admin::NewTopic};
 use kohort_broker::Broker;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, sleep_until},
+};
 
 use crate::failure::Failure;
 use ledger::Ledger;
@@ -32,13 +36,16 @@ const REPLAY: Duration = Duration::from_secs(9);
 const JOIN_AT: Duration = Duration::from_millis(2_500);
 /// When one is killed.
 const KILL_AT: Duration = Duration::from_millis(5_000);
+/// When an operator rewinds a partition, if the group has recovered by then.
+const REWIND_AT: Duration = Duration::from_millis(7_800);
 /// When the demo gives up.
 const GIVE_UP_AT: Duration = Duration::from_secs(19);
 /// How often the screen is drawn.
 const FRAME: Duration = Duration::from_millis(100);
 
 /// Shows a group at work on the embedded broker: a week of earthquakes goes through a topic, members
-/// share its partitions, one joins, one is killed. Ends by itself in less than 20 seconds.
+/// share its partitions, one joins, one is killed, and a partition is rewound while they run. Ends by
+/// itself in less than 20 seconds.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// Print lines, as when the output is piped, instead of drawing in place.
@@ -91,7 +98,10 @@ async fn show(address: &str, lines: bool) -> Result<(), Failure> {
     let mut members = vec![start("anna")?, start("ben")?, start("carla")?];
     let mut next_frame = Instant::now();
     let (mut has_joined, mut has_killed) = (false, false);
-    while !(replay.is_finished() && has_killed && ledger.is_complete()) {
+    let mut rewind = None;
+    let is_rewound =
+        |rewind: &Option<JoinHandle<_>>| rewind.as_ref().is_some_and(|r| r.is_finished());
+    while !(replay.is_finished() && is_rewound(&rewind) && ledger.is_complete()) {
         let elapsed = began.elapsed();
         if !has_joined && elapsed >= JOIN_AT {
             has_joined = true;
@@ -110,6 +120,12 @@ async fn show(address: &str, lines: bool) -> Result<(), Failure> {
                 member.kill();
             }
         }
+        if rewind.is_none() && elapsed >= REWIND_AT && ledger.has_recovered() {
+            rewind = Some(tokio::spawn(operator::rewind(
+                admin.clone(),
+                ledger.clone(),
+            )));
+        }
         if let Some(failure) = ledger.failure() {
             return Err(Failure::new(failure));
         }
@@ -126,11 +142,12 @@ async fn show(address: &str, lines: bool) -> Result<(), Failure> {
     // A last look before the members leave and own nothing any more.
     sleep(FRAME).await;
     screen.draw(&ledger.view());
+    let explanation = operator::explanation(&admin).await?;
     for member in members {
         member.stop().await?;
     }
     let committed = committed(&admin).await?;
-    screen.finish();
+    screen.finish(&explanation);
     ledger.report(&committed)
 }
 

@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use super::ledger::{Partition, View};
+use super::{
+    GROUP,
+    ledger::{Partition, View},
+};
 
 /// How many of the last events stay on the screen.
 const EVENTS_SHOWN: usize = 6;
@@ -27,7 +30,9 @@ impl Screen {
         println!(
             "A week of earthquakes (USGS, February 2018) in a few seconds, on a broker at {address}."
         );
-        println!("Three consumers share six partitions; one more joins, and one is killed.");
+        println!(
+            "Three consumers share six partitions; one more joins, one is killed, one partition is rewound."
+        );
         println!();
         Screen {
             in_place: !lines && io::stdout().is_terminal(),
@@ -44,7 +49,16 @@ impl Screen {
         }
     }
 
-    pub(super) fn finish(&mut self) {
+    /// Ends the drawing, and says what the group's history tells.
+    pub(super) fn finish(&mut self, explanation: &[String]) {
+        println!();
+        if explanation.is_empty() {
+            return;
+        }
+        println!("Why the group rebalanced when it was rewound (kohort groups history {GROUP}):");
+        for line in explanation {
+            println!("  {line}");
+        }
         println!();
     }
 
