@@ -311,36 +311,29 @@ impl State {
     }
 }
 
-/// How often a record was to be delivered again since a member was killed that had processed it and
-/// not yet committed that.
-fn again_after_kill(state: &State, deliveries: &[&'static str]) -> usize {
-    let earlier = &deliveries[..deliveries.len().saturating_sub(1)];
-    earlier
-        .iter()
-        .filter(|name| state.killed.contains(name))
-        .count()
-}
-
-/// How often a record was to be delivered again since its partition was rewound.
-fn again_after_rewind(state: &State, partition: i32, offset: i64) -> usize {
+/// How often a record came again, other than since its partition was rewound.
+fn again(state: &State, (partition, offset): (i32, i64), deliveries: &[&'static str]) -> usize {
     let is_rewound = state
         .rewound
         .is_some_and(|rewound| rewound.partition == partition && offset < rewound.from);
-    usize::from(is_rewound)
+    (deliveries.len() - 1).saturating_sub(usize::from(is_rewound))
 }
 
-/// Records may come again only after a member was killed or the group was rewound.
+/// Records may come again only since the group was rewound, or after a member was killed: those that
+/// it had processed and not yet committed.
 fn check_again(state: &State) -> Result<String, String> {
     let (mut after_kill, mut for_no_reason) = (0, 0);
-    for (&(partition, offset), deliveries) in &state.processed {
-        let killed = again_after_kill(state, deliveries);
-        let rewound = again_after_rewind(state, partition, offset);
-        after_kill += killed;
-        for_no_reason += (deliveries.len() - 1).saturating_sub(killed + rewound);
+    for (&place, deliveries) in &state.processed {
+        let killed = |name| state.killed.contains(name);
+        match again(state, place, deliveries) {
+            0 => {}
+            1 if killed(&deliveries[0]) => after_kill += 1,
+            count => for_no_reason += count,
+        }
     }
     let killed = state.killed.join(", ");
     match (after_kill, for_no_reason) {
-        (0, 0) => Ok("none was delivered again after a member was killed".to_owned()),
+        (0, 0) => Ok(format!("{killed} had committed all that it had processed")),
         (count, 0) => Ok(format!(
             "{count} were delivered again: {killed} had processed them, and was killed before it \
              had committed that"
@@ -349,15 +342,15 @@ fn check_again(state: &State) -> Result<String, String> {
     }
 }
 
-/// A rewind brings back every record of the partition, from the first one on.
+/// A rewind brings back every record of the partition.
 fn check_rewound(state: &State) -> Result<String, String> {
     let Some(Rewound { partition, from }) = state.rewound else {
         return Err("nothing was rewound".to_owned());
     };
+    // With what came again after the kill, which the other check counts.
     let came_again = |&offset: &i64| {
         let deliveries = state.processed.get(&(partition, offset));
-        deliveries
-            .is_some_and(|deliveries| deliveries.len() == 2 + again_after_kill(state, deliveries))
+        deliveries.is_some_and(|deliveries| deliveries.len() >= 2)
     };
     let count = (0..from).filter(came_again).count();
     let text = format!("partition {partition} was rewound while the group ran");
