@@ -31,12 +31,15 @@ pub(super) fn all() -> Vec<Suite> {
         let toolchains = [Toolchain::Python, catalog::ADMINISTRATOR.toolchain];
         suites.push(Suite {
             toolchains: toolchains.into(),
+            // One of the two has to do when all suites run.
+            on_demand: protocol == Protocol::Classic,
             ..mixed
         });
     }
     for broker in [BrokerKind::Kohort, BrokerKind::Kafka] {
         suites.push(Suite {
             slow: true,
+            on_demand: broker == BrokerKind::Kafka,
             ..suite("soak", broker, soak)
         });
     }

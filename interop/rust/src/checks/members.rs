@@ -187,10 +187,15 @@ impl Member {
             ("request.timeout.ms", "5000"),
             ("default.api.timeout.ms", "5000"),
             ("max.poll.interval.ms", "20000"),
-            ("session.timeout.ms", "6000"),
-            ("heartbeat.interval.ms", "1000"),
         ];
         all.extend(settings);
+        if settings.contains(&("group.protocol", "classic")) {
+            // With the other protocol the coordinator decides.
+            all.extend([
+                ("session.timeout.ms", "6000"),
+                ("heartbeat.interval.ms", "1000"),
+            ]);
+        }
         let consumer = world.consumer(&all).await?;
         let progress = Arc::new(Progress {
             number,

@@ -64,10 +64,14 @@ pub(crate) async fn member(
         ("group.id", group),
         ("group.protocol", protocol),
         ("auto.offset.reset", "earliest"),
-        ("session.timeout.ms", "6000"),
-        ("heartbeat.interval.ms", "500"),
     ];
     settings.extend(more);
+    if protocol == "classic" {
+        settings.extend([
+            ("session.timeout.ms", "6000"),
+            ("heartbeat.interval.ms", "500"),
+        ]);
+    }
     world.consumer(&settings).await
 }
 
