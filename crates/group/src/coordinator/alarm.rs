@@ -29,7 +29,7 @@ pub(crate) enum Alarm {
 }
 
 /// The alarms that are set.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Alarms {
     heap: BinaryHeap<Reverse<(Millis, Alarm)>>,
 }
@@ -75,6 +75,11 @@ pub(crate) enum Fired {
 impl Deadline {
     pub(crate) fn at(&self) -> Millis {
         self.at
+    }
+
+    /// How long until it, if an alarm stands for it; never less than −1.
+    pub(crate) fn left(&self, now: Millis) -> Option<Millis> {
+        self.alarm_at.map(|_| (self.at - now).max(-1))
     }
 
     /// Moves the deadline. Returns when to set an alarm, if one is needed.

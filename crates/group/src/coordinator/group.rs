@@ -10,7 +10,7 @@ use super::{
 };
 
 /// A group: its members, in one of the protocols, and its committed offsets.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Group {
     pub(crate) id: Id,
     pub(crate) members: Members,
@@ -24,7 +24,7 @@ pub(crate) struct Group {
 }
 
 /// The members of a group and what they have agreed on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 // A group is kept once, in a map: what a box would save is not worth a look-up of every classic one.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Members {

@@ -15,6 +15,7 @@ mod consumer;
 mod group;
 mod groups;
 pub mod history;
+pub mod inspect;
 mod offsets;
 mod outbox;
 mod pace;

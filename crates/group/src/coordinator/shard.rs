@@ -28,8 +28,8 @@ pub struct Shard {
     pub(crate) rewinding: BTreeSet<Id>,
     pub(crate) alarms: Alarms,
     pub(crate) pace: Pace,
-    random: StdRng,
-    member_sequence: u64,
+    pub(super) random: StdRng,
+    pub(super) member_sequence: u64,
 }
 
 /// One step of a shard: the time, whom it is for, and where its results go.

@@ -39,7 +39,7 @@ impl fmt::Display for ClassicState {
 }
 
 /// A classic group.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ClassicGroup {
     pub(crate) state: ClassicState,
     /// When it got there; `None` for a group that no record has told of.
@@ -143,6 +143,11 @@ impl ClassicGroup {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.is(ClassicState::Empty)
+    }
+
+    /// Whether no rebalance is under way, and the group is as its record says.
+    pub(crate) fn is_settled(&self) -> bool {
+        matches!(self.state, ClassicState::Empty | ClassicState::Stable)
     }
 
     pub(crate) fn is_consumer_type(&self) -> bool {

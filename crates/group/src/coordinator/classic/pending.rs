@@ -1,15 +1,15 @@
 //! Ids that were given out, and whose members have not come back with them yet.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use crate::coordinator::{Id, alarm::Deadline};
+use crate::coordinator::{Id, Millis, alarm::Deadline};
 
 /// How many ids a group may have given out to members that have not come back with them. Past that
 /// the oldest is forgotten.
 const PENDING_MEMBERS_MAX: usize = 10_000;
 
 /// Ids that were given out, and by when their members have to come back.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Pending {
     deadlines: HashMap<Id, Deadline>,
     /// The order in which they were given out; ids that have come back are dropped in passing.
@@ -19,6 +19,13 @@ pub(crate) struct Pending {
 impl Pending {
     pub(crate) fn is_empty(&self) -> bool {
         self.deadlines.is_empty()
+    }
+
+    /// Every id with the time that is left to come back with it.
+    pub(crate) fn inspect(&self, now: Millis) -> BTreeMap<Id, Option<Millis>> {
+        let ids = self.deadlines.iter();
+        ids.map(|(id, deadline)| (id.clone(), deadline.left(now)))
+            .collect()
     }
 
     pub(crate) fn contains(&self, id: &str) -> bool {

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A consumer group.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ConsumerGroup {
     /// Grows whenever the group needs another target.
     pub(crate) epoch: i32,
@@ -186,12 +186,19 @@ impl ConsumerGroup {
         self.targets.get(member_id)
     }
 
-    #[cfg(test)]
     pub(crate) fn all_targets(&self) -> BTreeMap<Id, TopicPartitions> {
         self.targets
             .iter()
             .map(|(id, target)| (id.clone(), target.clone()))
             .collect()
+    }
+
+    pub(crate) fn all_instances(&self) -> impl Iterator<Item = (&Id, &Id)> {
+        self.instances.iter()
+    }
+
+    pub(crate) fn owners(&self) -> &Owners {
+        &self.owners
     }
 
     pub(crate) fn subscriptions(&self) -> &Subscriptions {

@@ -16,7 +16,7 @@ pub(crate) const LEAVE_STATIC_EPOCH: i32 = -2;
 pub(crate) type Names = Arc<[Id]>;
 
 /// A member of a consumer group.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Member {
     pub(crate) id: Id,
     pub(crate) profile: Profile,
@@ -75,7 +75,7 @@ pub(crate) enum MemberState {
 }
 
 /// For what a member has until when.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Rebalance {
     /// To revoke; set while it has to.
     pub(crate) revoke: Option<Deadline>,

@@ -24,6 +24,7 @@ mod downgrade;
 pub(crate) mod embedded;
 mod group;
 mod heartbeat;
+pub(crate) mod inspect;
 mod leave;
 mod member;
 mod metadata_hash;

@@ -72,6 +72,15 @@ impl Owned {
         found.map(|(epoch, _)| *epoch)
     }
 
+    /// The partitions with the epochs since which they are owned.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Uuid, i32, i32)> {
+        self.by_epoch.iter().flat_map(|(epoch, partitions)| {
+            partitions
+                .iter()
+                .map(|(topic_id, partition)| (topic_id, partition, *epoch))
+        })
+    }
+
     /// What is in `partitions` too.
     pub(crate) fn intersection(&self, partitions: &TopicPartitions) -> Owned {
         match self.all.is_subset(partitions) {

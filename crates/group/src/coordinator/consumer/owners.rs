@@ -11,12 +11,21 @@ use crate::{TopicPartitions, coordinator::Id};
 /// owner itself says the same and cannot be mistaken for another. While a compacted log is loaded, a
 /// member may appear to own what another has been given since: the last to take a partition has it,
 /// and only who has it can let go of it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Owners(FxHashMap<Uuid, FxHashMap<i32, Id>>);
 
 impl Owners {
     pub(crate) fn owner(&self, topic_id: Uuid, partition: i32) -> Option<&Id> {
         self.0.get(&topic_id)?.get(&partition)
+    }
+
+    /// Every owned partition, in no particular order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Uuid, i32, &Id)> {
+        self.0.iter().flat_map(|(topic_id, owners)| {
+            owners
+                .iter()
+                .map(|(&partition, owner)| (*topic_id, partition, owner))
+        })
     }
 
     pub(crate) fn take(&mut self, partitions: &TopicPartitions, member_id: &Id) {

@@ -8,7 +8,7 @@ use super::member::Profile;
 use crate::coordinator::Id;
 
 /// What the members of a group subscribe to and ask for, and how many do.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Subscriptions {
     /// By topic: how many members name it, and how many regular expressions match it.
     topics: BTreeMap<Id, Count>,
@@ -90,6 +90,27 @@ impl Subscriptions {
                 self.topics.remove(topic);
             }
         }
+    }
+
+    /// Everything that is counted, in an order that depends on nothing else.
+    pub(crate) fn inspect(&self) -> std::collections::BTreeMap<(&'static str, Id), (usize, usize)> {
+        let topics = self.topics.iter();
+        let topics = topics.map(|(topic, count)| {
+            let counts = (count.by_name, count.by_regex);
+            (("topic", topic.clone()), counts)
+        });
+        let mut all: std::collections::BTreeMap<_, _> = topics.collect();
+        let counted = [
+            ("regex", &self.regexes),
+            ("assignor", &self.assignors),
+            ("classic protocol", &self.classic_protocols),
+        ];
+        for (kind, counts) in counted {
+            let counts = counts.iter();
+            all.extend(counts.map(|(name, &count)| ((kind, name.clone()), (count, 0))));
+        }
+        all.insert(("classic members", "".into()), (self.classic_members, 0));
+        all
     }
 
     /// Every topic, sorted by name.

@@ -1,15 +1,16 @@
 //! The committed offsets of a group.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use kohort_wire::{Uuid, messages::*};
 
 use crate::coordinator::{Id, Millis, Record, Shard};
 
 /// The committed offsets of a group.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct GroupOffsets {
-    topics: HashMap<Id, BTreeMap<i32, CommittedOffset>>,
+    /// Sorted, so that what follows from the order is the same each time.
+    topics: BTreeMap<Id, BTreeMap<i32, CommittedOffset>>,
 }
 
 /// A committed offset.
@@ -24,6 +25,21 @@ pub(crate) struct CommittedOffset {
     /// The topic that was meant, if that is known: one created again under the same name has
     /// another.
     pub(crate) topic_id: Uuid,
+}
+
+impl CommittedOffset {
+    /// The offset as it is written.
+    pub(crate) fn to_record(&self, group_id: &str, topic: &str, partition: i32) -> Record {
+        let value = OffsetCommitValue {
+            offset: self.offset,
+            leader_epoch: self.leader_epoch,
+            metadata: (&*self.metadata).into(),
+            commit_timestamp: self.committed_at,
+            expire_timestamp: self.expires_at.unwrap_or(-1),
+            topic_id: self.topic_id,
+        };
+        Record::OffsetCommit(key(group_id, topic, partition), Some(value))
+    }
 }
 
 impl GroupOffsets {

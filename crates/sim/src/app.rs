@@ -1,0 +1,549 @@
+//! What a node does: it steps its member, and its application reads, processes and commits.
+
+use std::collections::BTreeMap;
+
+use kohort_group::{
+    coordinator::{Reply, Request},
+    member::{Action, Answer, Member, MemberRequest, StepId},
+};
+use kohort_wire::{ByteString, ErrorCode, Uuid, messages::*};
+
+use crate::{
+    invariants::Happened,
+    node::{Call, CallId, Commit, ConnectionId, Held, Key, NodeId},
+    profile::Commits,
+    world::{Event, World},
+};
+
+/// How long a node waits for an answer that is due at once.
+const REQUEST_TIMEOUT_MS: i64 = 5_000;
+
+/// How often an application that lets go of partitions tries to commit.
+const COMMIT_TRIES: u32 = 3;
+
+/// After how many requests within a run a member is held to spin.
+const REQUESTS_MAX: u64 = 50_000;
+
+impl World {
+    pub(crate) fn wake(&mut self, node: NodeId) {
+        let it = &mut self.nodes[node];
+        let now = it.clock.read(self.now);
+        it.member.wake(now);
+        self.act(node);
+    }
+
+    /// Does what the member wants done.
+    pub(crate) fn act(&mut self, node: NodeId) {
+        while let Some(action) = self.nodes[node].member.next_action() {
+            self.take_action(node, action);
+        }
+    }
+
+    fn take_action(&mut self, node: NodeId, action: Action) {
+        let life = self.nodes[node].life;
+        match action {
+            Action::Send { id, request } => self.send_member(node, id, request),
+            Action::Assign { id, added, .. } => {
+                self.note(|| format!("node {node}.{life} takes over {added:?}"));
+                for key in added {
+                    let topic_id = self.topic_id(node, &key);
+                    self.nodes[node].partitions.insert(key, Held::new(topic_id));
+                }
+                self.check(&Happened::Owns);
+                self.finish_step(node, id, Vec::new());
+            }
+            Action::Revoke { id, partitions } => {
+                self.note(|| format!("node {node}.{life} is to let go of {partitions:?}"));
+                self.revoke(node, id, partitions.into_iter().collect());
+            }
+            Action::Lose { id, partitions } => {
+                self.note(|| format!("node {node}.{life} has lost {partitions:?}"));
+                let held = &mut self.nodes[node].partitions;
+                held.retain(|key, _| !partitions.contains(key));
+                self.finish_step(node, id, Vec::new());
+            }
+            Action::ResolveTopics(ids) => self.later(2, Event::Names { node, life, ids }),
+            Action::CountPartitions(topics) => self.later(2, Event::Counts { node, life, topics }),
+            Action::Report(_) => {}
+            Action::Fail(error) => {
+                self.note(|| format!("node {node}.{life} gives up: {error}"));
+                self.nodes[node].has_failed = true;
+                // Whoever runs it starts it again.
+                let ms = self.random.between(500, 5_000);
+                self.later(ms, Event::Start { node });
+            }
+            Action::Left => {
+                self.note(|| format!("node {node}.{life} has left"));
+                if self.nodes[node].is_leaving {
+                    self.nodes[node].is_alive = false;
+                }
+            }
+        }
+    }
+
+    /// Which topic a name that the member was given stands for.
+    fn topic_id(&self, node: NodeId, key: &Key) -> Uuid {
+        let told = self.nodes[node].told.iter();
+        let mut told = told.filter(|(id, partition)| {
+            *partition == key.1 && self.cluster.name(*id) == Some(&key.0)
+        });
+        let now = self.cluster.get(&key.0).map(|topic| topic.id);
+        match (told.next_back(), now) {
+            (Some((id, _)), _) => *id,
+            (None, now) => now.unwrap_or(Uuid::ZERO),
+        }
+    }
+
+    fn finish_step(&mut self, node: NodeId, step: StepId, revoked: Vec<Key>) {
+        let life = self.nodes[node].life;
+        let longest = match self.is_calm {
+            true => self.profile.step_ms.min(100),
+            false => self.profile.step_ms,
+        };
+        let ms = self.random.between(0, longest);
+        let event = Event::StepDone {
+            node,
+            life,
+            step,
+            revoked,
+        };
+        self.later(ms, event);
+    }
+
+    pub(crate) fn step_done(&mut self, node: NodeId, step: StepId, revoked: &[Key]) {
+        let it = &mut self.nodes[node];
+        // What was lost and assigned again meanwhile is not what was revoked.
+        it.partitions
+            .retain(|key, held| !(held.is_revoking && revoked.contains(key)));
+        let now = it.clock.read(self.now);
+        it.member.done(step, now);
+    }
+
+    /// Lets go of partitions, after committing what has been processed.
+    fn revoke(&mut self, node: NodeId, step: StepId, keys: Vec<Key>) {
+        let it = &mut self.nodes[node];
+        let mut offsets = Vec::new();
+        for key in &keys {
+            if let Some(held) = it.partitions.get_mut(key) {
+                held.is_revoking = true;
+                if let Some(position) = held.position.filter(|p| *p > held.committed) {
+                    offsets.push((key.clone(), position));
+                }
+            }
+        }
+        if offsets.is_empty() {
+            return self.finish_step(node, step, keys);
+        }
+        let commit = Commit {
+            offsets,
+            revocation: Some((step, keys)),
+            tries: 0,
+        };
+        self.commit(node, commit);
+    }
+
+    pub(crate) fn commit(&mut self, node: NodeId, commit: Commit) {
+        let it = &self.nodes[node];
+        let Some(identity) = it.member.identity() else {
+            return self.commit_ended(node, commit);
+        };
+        let mut topics: BTreeMap<ByteString, Vec<OffsetCommitRequestPartition>> = BTreeMap::new();
+        for ((topic, partition), offset) in &commit.offsets {
+            let partition = OffsetCommitRequestPartition {
+                partition_index: *partition,
+                committed_offset: *offset,
+                ..OffsetCommitRequestPartition::default()
+            };
+            topics.entry(topic.clone()).or_default().push(partition);
+        }
+        let topics = topics
+            .into_iter()
+            .map(|(name, partitions)| OffsetCommitRequestTopic {
+                name,
+                partitions,
+                ..OffsetCommitRequestTopic::default()
+            });
+        let request = OffsetCommitRequest {
+            group_id: (&*it.role.group).into(),
+            generation_id_or_member_epoch: identity.epoch,
+            member_id: identity.member_id,
+            group_instance_id: identity.instance_id,
+            topics: topics.collect(),
+            ..OffsetCommitRequest::default()
+        };
+        let request = Request::OffsetCommit {
+            version: 9,
+            request,
+        };
+        self.send(node, Call::Commit(commit), request, REQUEST_TIMEOUT_MS);
+    }
+
+    fn commit_answered(&mut self, node: NodeId, mut commit: Commit, reply: Option<Reply>) {
+        let mut is_retriable = reply.is_none();
+        if let Some(Reply::OffsetCommit(answer)) = reply {
+            for topic in &answer.topics {
+                for partition in &topic.partitions {
+                    let key = (topic.name.clone(), partition.partition_index);
+                    let offset = commit.offsets.iter().find(|(other, _)| *other == key);
+                    match (partition.error_code, offset) {
+                        (ErrorCode::NONE, Some((_, offset))) => {
+                            if let Some(held) = self.nodes[node].partitions.get_mut(&key) {
+                                held.committed = held.committed.max(*offset);
+                            }
+                        }
+                        (ErrorCode::STALE_MEMBER_EPOCH, _) => is_retriable = true,
+                        (code, _) => is_retriable |= code.is_retriable(),
+                    }
+                }
+            }
+        }
+        commit.tries += 1;
+        if commit.revocation.is_some() && is_retriable && commit.tries < COMMIT_TRIES {
+            let life = self.nodes[node].life;
+            return self.later(100, Event::CommitAgain { node, life, commit });
+        }
+        self.commit_ended(node, commit);
+    }
+
+    fn commit_ended(&mut self, node: NodeId, commit: Commit) {
+        if let Some((step, keys)) = commit.revocation {
+            self.finish_step(node, step, keys);
+        }
+    }
+
+    /// The application asks for records, processes them, and perhaps commits.
+    pub(crate) fn poll(&mut self, node: NodeId) {
+        let life = self.nodes[node].life;
+        let ms = self.random.between(1, self.profile.poll_ms);
+        self.later(ms, Event::Poll { node, life });
+        if !self.nodes[node].is_up() || self.nodes[node].away_until > self.now {
+            return;
+        }
+        let now = self.nodes[node].clock.read(self.now);
+        self.nodes[node].member.polled(now);
+        self.ask_for_offsets(node);
+        self.process(node);
+        let it = &self.nodes[node];
+        let is_committing = it
+            .calls
+            .values()
+            .any(|call| matches!(call, Call::Commit(_)));
+        let is_due = match it.role.commits {
+            Commits::Sync => true,
+            Commits::Auto => it.last_auto_commit + 1_000 <= self.now,
+            // At the end of a run everything is to be committed.
+            Commits::OnRevoke => self.is_calm,
+        };
+        if is_committing || !is_due || it.is_leaving {
+            return;
+        }
+        let held = it.partitions.iter().filter(|(_, held)| !held.is_revoking);
+        let offsets: Vec<_> = held
+            .filter_map(|(key, held)| {
+                let position = held.position.filter(|p| *p > held.committed)?;
+                Some((key.clone(), position))
+            })
+            .collect();
+        self.nodes[node].last_auto_commit = self.now;
+        if !offsets.is_empty() {
+            let commit = Commit {
+                offsets,
+                revocation: None,
+                tries: 0,
+            };
+            self.commit(node, commit);
+        }
+    }
+
+    fn process(&mut self, node: NodeId) {
+        let records_max = self.random.between(1, 20);
+        let it = &mut self.nodes[node];
+        for ((_, partition), held) in &mut it.partitions {
+            let (Some(position), false) = (held.position, held.is_revoking) else {
+                continue;
+            };
+            let place = (held.topic_id, *partition);
+            let Some(end) = self.cluster.end(held.topic_id, *partition) else {
+                continue;
+            };
+            let to = end.min(position + records_max);
+            if to > position {
+                self.ledger.process(&it.role.group, place, position, to);
+                held.position = Some(to);
+            }
+        }
+    }
+
+    /// Asks where to begin, for partitions of which that is not known.
+    fn ask_for_offsets(&mut self, node: NodeId) {
+        let it = &mut self.nodes[node];
+        let Some(identity) = it.member.identity() else {
+            return;
+        };
+        let mut keys = Vec::new();
+        let mut topics: BTreeMap<ByteString, Vec<i32>> = BTreeMap::new();
+        for (key, held) in &mut it.partitions {
+            if held.position.is_none() && !held.is_fetching && !held.is_revoking {
+                held.is_fetching = true;
+                keys.push(key.clone());
+                topics.entry(key.0.clone()).or_default().push(key.1);
+            }
+        }
+        if keys.is_empty() {
+            return;
+        }
+        let topics = topics
+            .into_iter()
+            .map(|(name, partition_indexes)| OffsetFetchRequestTopics {
+                name,
+                partition_indexes,
+                ..OffsetFetchRequestTopics::default()
+            });
+        let (member_id, member_epoch) = match identity.consumer_protocol {
+            true => (Some(identity.member_id), identity.epoch),
+            false => (None, -1),
+        };
+        let request = Request::OffsetFetch {
+            request: OffsetFetchRequestGroup {
+                group_id: (&*it.role.group).into(),
+                member_id,
+                member_epoch,
+                topics: Some(topics.collect()),
+            },
+            require_stable: true,
+        };
+        self.send(node, Call::Offsets(keys), request, REQUEST_TIMEOUT_MS);
+    }
+
+    fn offsets_answered(&mut self, node: NodeId, keys: &[Key], reply: Option<Reply>) {
+        for key in keys {
+            if let Some(held) = self.nodes[node].partitions.get_mut(key) {
+                held.is_fetching = false;
+            }
+        }
+        let Some(Reply::OffsetFetch(answer)) = reply else {
+            return;
+        };
+        if answer.error_code.is_error() {
+            return;
+        }
+        for topic in &answer.topics {
+            for partition in &topic.partitions {
+                let key = (topic.name.clone(), partition.partition_index);
+                let Some(held) = self.nodes[node].partitions.get_mut(&key) else {
+                    continue;
+                };
+                if held.position.is_some() || partition.error_code.is_error() {
+                    continue;
+                }
+                let offset = partition.committed_offset.max(0);
+                held.position = Some(offset);
+                held.committed = offset;
+                let place = (held.topic_id, key.1);
+                let life = self.nodes[node].life;
+                self.note(|| format!("node {node}.{life} begins {key:?} at {offset}"));
+                self.check(&Happened::Begins {
+                    node,
+                    place,
+                    offset,
+                });
+            }
+        }
+    }
+
+    fn send_member(&mut self, node: NodeId, id: u64, request: MemberRequest) {
+        let it = &mut self.nodes[node];
+        it.requests += 1;
+        let timeout_ms = match &request {
+            MemberRequest::Join(_) | MemberRequest::Sync(_) => {
+                i64::from(it.role.rebalance_timeout_ms) + REQUEST_TIMEOUT_MS
+            }
+            _ => REQUEST_TIMEOUT_MS,
+        };
+        let request = match request {
+            MemberRequest::ConsumerHeartbeat(request) => Request::ConsumerGroupHeartbeat {
+                version: 1,
+                request,
+            },
+            MemberRequest::Join(request) => Request::JoinGroup {
+                version: 9,
+                request,
+            },
+            MemberRequest::Sync(request) => Request::SyncGroup {
+                version: 5,
+                request,
+            },
+            MemberRequest::Heartbeat(request) => Request::Heartbeat { request },
+            MemberRequest::Leave(request) => Request::LeaveGroup {
+                version: 5,
+                request,
+            },
+        };
+        if self.nodes[node].requests > REQUESTS_MAX {
+            let name = self.nodes[node].name(node);
+            self.fail("no member spins", format!("{name} sends without end"));
+        }
+        self.send(node, Call::Member(id), request, timeout_ms);
+    }
+
+    fn send(&mut self, node: NodeId, call: Call, request: Request, timeout_ms: i64) {
+        let id = self.number();
+        let is_lost = !self.is_calm && self.random.percent(self.profile.loss_percent);
+        let ms = self.random.between(1, self.profile.latency_ms);
+        let it = &mut self.nodes[node];
+        it.calls.insert(id, call);
+        let life = it.life;
+        let connection = it.connection.id;
+        it.connection.last_request_at = it.connection.last_request_at.max(self.now + ms);
+        let at = it.connection.last_request_at;
+        let cut = |call| Event::Cut {
+            node,
+            life,
+            connection,
+            call,
+        };
+        if is_lost {
+            self.note(|| format!("a request of node {node}.{life} is lost"));
+            return self.at(at, cut(None));
+        }
+        let event = Event::Arrive {
+            node,
+            life,
+            connection,
+            call: id,
+            request,
+            is_ghost: false,
+        };
+        self.at(at, event);
+        self.later(timeout_ms, cut(Some(id)));
+    }
+
+    pub(crate) fn cut_if(
+        &mut self,
+        node: NodeId,
+        life: u64,
+        connection: ConnectionId,
+        call: Option<CallId>,
+    ) {
+        let it = &self.nodes[node];
+        let is_open = it.life == life && it.is_alive && it.connection.id == connection;
+        if is_open && call.is_none_or(|call| it.calls.contains_key(&call)) {
+            self.cut(node, true);
+        }
+    }
+
+    /// A connection ends: nothing that was on its way is answered, and what it still holds may
+    /// arrive, much later perhaps.
+    pub(crate) fn cut(&mut self, node: NodeId, may_haunt: bool) {
+        let number = self.number();
+        let old = std::mem::take(&mut self.nodes[node].connection);
+        self.nodes[node].connection.id = number;
+        if may_haunt && self.random.percent(self.profile.ghost_percent) {
+            let ms = *self.random.one_of(&[0, 10, 300, 5_000, 40_000]);
+            self.ghosts.insert(old.id, ms);
+        }
+        let life = self.nodes[node].life;
+        let calls: Vec<CallId> = self.nodes[node].calls.keys().copied().collect();
+        let mut ms = self.random.between(1, 100);
+        for call in calls {
+            ms += 1;
+            self.later(ms, Event::Failed { node, life, call });
+        }
+    }
+
+    pub(crate) fn call_failed(&mut self, node: NodeId, call: CallId) {
+        if let Some(call) = self.nodes[node].calls.remove(&call) {
+            self.call_ended(node, call, None);
+        }
+    }
+
+    pub(crate) fn answered(
+        &mut self,
+        node: NodeId,
+        connection: ConnectionId,
+        call: CallId,
+        reply: Option<Reply>,
+    ) {
+        if self.nodes[node].connection.id != connection {
+            return;
+        }
+        if let Some(call) = self.nodes[node].calls.remove(&call) {
+            self.call_ended(node, call, reply);
+        }
+    }
+
+    fn call_ended(&mut self, node: NodeId, call: Call, reply: Option<Reply>) {
+        let id = match call {
+            Call::Member(id) => id,
+            Call::Offsets(keys) => return self.offsets_answered(node, &keys, reply),
+            Call::Commit(commit) => return self.commit_answered(node, commit, reply),
+        };
+        let it = &mut self.nodes[node];
+        let now = it.clock.read(self.now);
+        let answer = match reply {
+            Some(Reply::ConsumerGroupHeartbeat(answer)) => {
+                if let Some(assignment) = &answer.assignment {
+                    let topics = assignment.topic_partitions.iter();
+                    it.told = topics
+                        .flat_map(|topic| topic.partitions.iter().map(|p| (topic.topic_id, *p)))
+                        .collect();
+                }
+                Answer::ConsumerHeartbeat(answer)
+            }
+            Some(Reply::JoinGroup(answer)) => Answer::Join(answer),
+            Some(Reply::SyncGroup(answer)) => Answer::Sync(answer),
+            Some(Reply::Heartbeat(answer)) => Answer::Heartbeat(answer),
+            Some(Reply::LeaveGroup(answer)) => Answer::Leave(answer),
+            _ => return it.member.failed(id, 100, now),
+        };
+        it.member.answered(id, answer, now);
+    }
+
+    pub(crate) fn names(&mut self, node: NodeId, ids: Vec<Uuid>) {
+        let (mut names, mut missing) = (BTreeMap::new(), Vec::new());
+        for id in ids {
+            match (self.cluster.by_id(id), self.cluster.name(id)) {
+                (Some(_), Some(name)) => {
+                    names.insert(id, name.clone());
+                }
+                _ => missing.push(id),
+            }
+        }
+        let it = &mut self.nodes[node];
+        let now = it.clock.read(self.now);
+        it.member.topics(&names, now);
+        let life = it.life;
+        if !missing.is_empty() {
+            let ids = missing;
+            self.later(500, Event::Names { node, life, ids });
+        }
+    }
+
+    pub(crate) fn counts(&mut self, node: NodeId, topics: Vec<ByteString>) {
+        let counts = topics.into_iter().filter_map(|topic| {
+            let count = self.cluster.get(&topic)?.ends.len() as i32;
+            Some((topic, count))
+        });
+        let counts: kohort_group::assignor::classic::PartitionCounts = counts.collect();
+        let it = &mut self.nodes[node];
+        it.counted = Some(counts.clone());
+        it.member.partition_counts(counts);
+    }
+
+    /// As the client does it: a leader that has assigned looks whether there are other partitions.
+    pub(crate) fn metadata_changed(&mut self, node: NodeId) {
+        let it = &mut self.nodes[node];
+        let Some(counted) = &it.counted else { return };
+        let is_same = counted.iter().all(|(topic, count)| {
+            let known = self.cluster.get(topic);
+            known.is_some_and(|known| known.ends.len() as i32 == *count)
+        });
+        if !is_same {
+            it.counted = None;
+            let now = it.clock.read(self.now);
+            if let Member::Classic(member) = &mut it.member {
+                member.metadata_changed(now);
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The topics and their records.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kohort_group::coordinator::{Topic, Topics};
+use kohort_wire::{ByteString, Uuid};
+
+/// The topics of the cluster, and how many records each partition has. A record is known by its
+/// topic's id, its partition and its offset; more it does not need to have.
+#[derive(Debug, Default)]
+pub(crate) struct Cluster {
+    topics: BTreeMap<ByteString, TopicModel>,
+    /// The names of all topics that there ever were.
+    names: BTreeMap<Uuid, ByteString>,
+    version: i64,
+    ids: u128,
+}
+
+#[derive(Debug)]
+pub(crate) struct TopicModel {
+    pub(crate) id: Uuid,
+    /// The offset after the last record of each partition.
+    pub(crate) ends: Vec<i64>,
+}
+
+impl Cluster {
+    pub(crate) fn create(&mut self, name: &str, partitions: i32) {
+        self.ids += 1;
+        self.version += 1;
+        // The first bits of ids tell them apart when they are printed.
+        let id = Uuid(self.ids << 120 | 0x5ea);
+        let name = ByteString::from(name);
+        self.names.insert(id, name.clone());
+        let ends = vec![0; partitions as usize];
+        self.topics.insert(name, TopicModel { id, ends });
+    }
+
+    pub(crate) fn delete(&mut self, name: &str) -> bool {
+        self.version += 1;
+        self.topics.remove(name).is_some()
+    }
+
+    pub(crate) fn grow(&mut self, name: &str, by: usize) {
+        self.version += 1;
+        if let Some(topic) = self.topics.get_mut(name) {
+            topic.ends.extend(std::iter::repeat_n(0, by));
+        }
+    }
+
+    pub(crate) fn produce(&mut self, name: &str, partition: usize, records: i64) {
+        if let Some(topic) = self.topics.get_mut(name)
+            && let Some(end) = topic.ends.get_mut(partition)
+        {
+            *end += records;
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&TopicModel> {
+        self.topics.get(name)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ByteString, &TopicModel)> {
+        self.topics.iter()
+    }
+
+    /// The topic of an id, if it still exists.
+    pub(crate) fn by_id(&self, id: Uuid) -> Option<&TopicModel> {
+        let topic = self.topics.get(self.names.get(&id)?)?;
+        (topic.id == id).then_some(topic)
+    }
+
+    /// What a topic was called, whether it still exists or not.
+    pub(crate) fn name(&self, id: Uuid) -> Option<&ByteString> {
+        self.names.get(&id)
+    }
+
+    /// The offset after the last record; `None` if there is no such partition.
+    pub(crate) fn end(&self, id: Uuid, partition: i32) -> Option<i64> {
+        self.by_id(id)?.ends.get(partition as usize).copied()
+    }
+
+    /// As the coordinator knows them.
+    pub(crate) fn snapshot(&self) -> Arc<Topics> {
+        let topics = self.topics.iter().map(|(name, topic)| Topic {
+            id: topic.id,
+            name: Arc::from(&**name),
+            partition_count: topic.ends.len() as i32,
+            is_internal: false,
+            created_at: 0,
+        });
+        Arc::new(Topics::new(self.version, topics))
+    }
+}

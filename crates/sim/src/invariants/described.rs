@@ -1,0 +1,123 @@
+//! What the coordinator says of a group is what the group is (C19).
+//!
+//! People decide by descriptions: whether a group is stable, who holds a partition. They are asked
+//! for as an administrator would, and compared with the state inside.
+
+use kohort_group::coordinator::{
+    Caller, Outbox, Reply, Request, Token,
+    inspect::{ConsumerGroupState, GroupState, MembersState},
+};
+use kohort_wire::messages::{DescribedConsumerGroup, DescribedGroup};
+
+use super::{Happened, Invariant};
+use crate::world::World;
+
+pub(super) struct Described;
+
+impl Invariant for Described {
+    fn name(&self) -> &'static str {
+        "what is described is what is"
+    }
+
+    fn after(&mut self, world: &World, happened: &Happened<'_>) -> Result<(), String> {
+        match happened {
+            Happened::Answers(_) | Happened::Loaded => {}
+            _ => return Ok(()),
+        }
+        let standby = &world.coordinator.standby;
+        let now = world.coordinator.clock(world.now);
+        for (id, state) in &standby.durable() {
+            let groups = vec![(&**id).into()];
+            let request = match &state.members {
+                MembersState::Consumer(_) => Request::ConsumerGroupDescribe { groups },
+                MembersState::Classic(_) => Request::DescribeGroups { version: 6, groups },
+            };
+            let mut asked = standby.fork([1; 32]);
+            asked.topics_changed(world.cluster.snapshot(), now, &mut Outbox::default());
+            let mut out = Outbox::default();
+            asked.request(Token(0), &Caller::default(), request, now, &mut out);
+            if !out.records.is_empty() {
+                return Err(format!("describing group {id} changed it"));
+            }
+            match (out.replies.pop(), state) {
+                (Some((_, Reply::ConsumerGroupDescribe(described))), state) => {
+                    consumer(world, &described[0], state)?;
+                }
+                (Some((_, Reply::DescribeGroups(described))), state) => {
+                    classic(&described[0], state)?;
+                }
+                _ => return Err(format!("group {id} is not described")),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn consumer(
+    world: &World,
+    described: &DescribedConsumerGroup,
+    state: &GroupState,
+) -> Result<(), String> {
+    let MembersState::Consumer(group) = &state.members else {
+        return Err("described as a consumer group".to_owned());
+    };
+    let expected = state_of(group);
+    if *described.group_state != *expected {
+        return Err(format!(
+            "described as {}, and is {expected}",
+            described.group_state
+        ));
+    }
+    if described.group_epoch != group.epoch
+        || described.assignment_epoch != group.assignment_epoch
+        || described.members.len() != group.members.len()
+    {
+        return Err("described with other epochs or members".to_owned());
+    }
+    for member in &described.members {
+        let Some(known) = group.members.get(&*member.member_id) else {
+            return Err(format!("{} is described and no member", member.member_id));
+        };
+        let topics = member.assignment.topic_partitions.iter();
+        let said = topics.flat_map(|topic| topic.partitions.iter().map(|p| (topic.topic_id, *p)));
+        let said: std::collections::BTreeSet<_> = said.collect();
+        let owned = known.assigned.keys().chain(known.revoking.keys());
+        let owned = owned.filter(|(id, _)| world.cluster.by_id(*id).is_some());
+        let owned: std::collections::BTreeSet<_> = owned.copied().collect();
+        if said != owned || member.member_epoch != known.epoch {
+            return Err(format!(
+                "{} is described as the owner of {said:?}, and owns {owned:?}",
+                member.member_id
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Written down once more, from KIP-848.
+fn state_of(group: &ConsumerGroupState) -> &'static str {
+    let is_behind = |epoch: i32, state: i8| epoch != group.assignment_epoch || state != 0;
+    match group.members.is_empty() {
+        true => "Empty",
+        false if group.epoch > group.assignment_epoch => "Assigning",
+        false if group.members.values().any(|m| is_behind(m.epoch, m.state)) => "Reconciling",
+        false => "Stable",
+    }
+}
+
+fn classic(described: &DescribedGroup, state: &GroupState) -> Result<(), String> {
+    let MembersState::Classic(group) = &state.members else {
+        return Err("described as a classic group".to_owned());
+    };
+    if *described.group_state != *group.state {
+        return Err(format!(
+            "described as {}, and is {}",
+            described.group_state, group.state
+        ));
+    }
+    let said = described.members.iter().map(|member| &*member.member_id);
+    match said.eq(group.members.keys().map(|id| &**id)) {
+        true => Ok(()),
+        false => Err("described with other members".to_owned()),
+    }
+}

@@ -1,0 +1,148 @@
+//! Epochs and generations never go back.
+//!
+//! Everything that is fenced is fenced by them: a member, a commit or an assignment from before is
+//! known by its smaller number. Looked at is what is durable; what a coordinator had only decided
+//! may be lost with it, and then nobody has heard of it (a classic generation that no leader has
+//! assigned yet is not durable either, in Kafka too).
+
+use std::collections::BTreeMap;
+
+use kohort_group::coordinator::{
+    Id, Reply,
+    inspect::{ConsumerGroupState, MembersState},
+};
+
+use super::{Happened, Invariant};
+use crate::{coordinator::Origin, world::World};
+
+#[derive(Default)]
+pub(super) struct Epochs {
+    groups: BTreeMap<Id, Seen>,
+    /// By node and life: the last member epoch that it was answered with.
+    answered: BTreeMap<(usize, u64), i32>,
+}
+
+enum Seen {
+    Consumer {
+        epoch: i32,
+        assignment_epoch: i32,
+        members: BTreeMap<Id, i32>,
+    },
+    Classic(i32),
+}
+
+impl Invariant for Epochs {
+    fn name(&self) -> &'static str {
+        "epochs never go back"
+    }
+
+    fn after(&mut self, world: &World, happened: &Happened<'_>) -> Result<(), String> {
+        let Happened::Answers(replies) = happened else {
+            return Ok(());
+        };
+        let durable = world.coordinator.standby.durable();
+        self.groups.retain(|id, _| durable.contains_key(id));
+        for (id, group) in &durable {
+            let before = self.groups.remove(id);
+            let seen = match &group.members {
+                MembersState::Consumer(group) => consumer(id, before, group)?,
+                MembersState::Classic(group) => {
+                    let generation = group.generation;
+                    if let Some(Seen::Classic(before)) = before
+                        && generation < before
+                        && generation != 0
+                    {
+                        return Err(format!(
+                            "the generation of group {id} goes from {before} to {generation}"
+                        ));
+                    }
+                    Seen::Classic(generation)
+                }
+            };
+            self.groups.insert(id.clone(), seen);
+        }
+        for (origin, reply) in *replies {
+            self.answer(*origin, reply)?;
+        }
+        Ok(())
+    }
+}
+
+impl Epochs {
+    /// What one process is told, as long as it is not sent away.
+    fn answer(&mut self, origin: Origin, reply: &Reply) -> Result<(), String> {
+        let (
+            Origin::Node {
+                node,
+                life,
+                is_ghost: false,
+                ..
+            },
+            Reply::ConsumerGroupHeartbeat(answer),
+        ) = (origin, reply)
+        else {
+            return Ok(());
+        };
+        let epoch = match answer.error_code.is_error() || answer.member_epoch < 0 {
+            true => 0,
+            false => answer.member_epoch,
+        };
+        let before = self.answered.insert((node, life), epoch).unwrap_or(0);
+        match epoch != 0 && epoch < before {
+            true => Err(format!(
+                "node {node}.{life} is told epoch {epoch} after {before}"
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+fn consumer(id: &Id, before: Option<Seen>, group: &ConsumerGroupState) -> Result<Seen, String> {
+    let members = group.members.iter();
+    let members: BTreeMap<Id, i32> = members.map(|(id, m)| (id.clone(), m.epoch)).collect();
+    match before {
+        Some(Seen::Consumer {
+            epoch,
+            assignment_epoch,
+            members: before,
+        }) => {
+            if group.epoch < epoch || group.assignment_epoch < assignment_epoch {
+                return Err(format!(
+                    "group {id} goes from epoch {epoch} (target {assignment_epoch}) to {} (target {})",
+                    group.epoch, group.assignment_epoch
+                ));
+            }
+            for (member_id, &epoch) in &members {
+                // One that has left for a while is at −2; one that takes its place begins at 0.
+                if epoch > 0 && before.get(member_id).is_some_and(|&before| epoch < before) {
+                    return Err(format!("member {member_id} goes back to epoch {epoch}"));
+                }
+            }
+        }
+        // It takes over the generation.
+        Some(Seen::Classic(generation)) if group.epoch < generation => {
+            return Err(format!(
+                "group {id} has generation {generation} and then epoch {}",
+                group.epoch
+            ));
+        }
+        _ => {}
+    }
+    if group.assignment_epoch > group.epoch {
+        return Err(format!(
+            "the target of group {id} is of epoch {}, and the group at {}",
+            group.assignment_epoch, group.epoch
+        ));
+    }
+    if let Some((member_id, epoch)) = members.iter().find(|(_, e)| **e > group.assignment_epoch) {
+        return Err(format!(
+            "member {member_id} is at epoch {epoch}, ahead of the target of {}",
+            group.assignment_epoch
+        ));
+    }
+    Ok(Seen::Consumer {
+        epoch: group.epoch,
+        assignment_epoch: group.assignment_epoch,
+        members,
+    })
+}

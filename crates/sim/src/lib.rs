@@ -1,0 +1,23 @@
+//! A simulator of groups: the coordinator's shard and the members as they are in production, on a
+//! log, a network and clocks that go wrong as one seed says, with promises checked after every step.
+//!
+//! See `docs/verification.md` for what is checked and with which limits.
+
+mod adversary;
+mod app;
+mod calm;
+mod cluster;
+mod coordinator;
+mod invariants;
+mod ledger;
+mod node;
+mod profile;
+mod random;
+mod run;
+mod seeds;
+mod shell;
+mod stranger;
+mod trace;
+mod world;
+
+pub use seeds::{Seeds, Totals};

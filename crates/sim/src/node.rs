@@ -1,0 +1,214 @@
+//! A node: a process with a member of a group, and the application that it serves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kohort_group::{
+    assignor::classic::{ConsumerPartitionAssignor, CooperativeSticky, PartitionCounts, Range},
+    coordinator::{Id, Request, inspect::Place},
+    member::{
+        ClassicConfig, ClassicMember, ConsumerMember, ConsumerMemberConfig, Member, Millis,
+        RequestId, StepId, Subscription,
+    },
+};
+use kohort_wire::{ByteString, Uuid};
+
+use crate::profile::{Commits, Kind};
+
+/// A partition by the name of its topic: what applications speak of.
+pub(crate) type Key = (ByteString, i32);
+
+pub(crate) type NodeId = usize;
+pub(crate) type CallId = u64;
+pub(crate) type ConnectionId = u64;
+
+/// What stays the same when a node is started again.
+#[derive(Debug, Clone)]
+pub(crate) struct Role {
+    pub(crate) group: Id,
+    pub(crate) kind: Kind,
+    pub(crate) instance_id: Option<ByteString>,
+    pub(crate) commits: Commits,
+    pub(crate) subscription: Subscription,
+    pub(crate) session_timeout_ms: i32,
+    pub(crate) rebalance_timeout_ms: i32,
+    pub(crate) heartbeat_interval_ms: i32,
+    /// For a roll from the eager to the cooperative protocol: both assignors.
+    pub(crate) both_assignors: bool,
+}
+
+/// A process with a member of a group.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) role: Role,
+    /// Grows whenever the process is started again: what was meant for an earlier one is dropped.
+    pub(crate) life: u64,
+    pub(crate) is_alive: bool,
+    pub(crate) is_leaving: bool,
+    pub(crate) has_failed: bool,
+    pub(crate) member: Member,
+    /// The id of a member of the consumer protocol, which it makes itself.
+    pub(crate) own_id: ByteString,
+    pub(crate) clock: Clock,
+    pub(crate) paused_until: Millis,
+    /// The application does not ask for records.
+    pub(crate) away_until: Millis,
+    pub(crate) connection: Connection,
+    pub(crate) calls: BTreeMap<CallId, Call>,
+    pub(crate) partitions: BTreeMap<Key, Held>,
+    /// As the leader: how many partitions there were when they were last assigned.
+    pub(crate) counted: Option<PartitionCounts>,
+    /// What it was last told to own, as a member of the consumer protocol.
+    pub(crate) told: BTreeSet<Place>,
+    pub(crate) last_auto_commit: Millis,
+    pub(crate) requests: u64,
+}
+
+/// A partition that an application has.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    pub(crate) topic_id: Uuid,
+    /// The next record to be processed; `None` until the committed offset is known.
+    pub(crate) position: Option<i64>,
+    pub(crate) committed: i64,
+    pub(crate) is_fetching: bool,
+    /// Being let go of: nothing more is processed.
+    pub(crate) is_revoking: bool,
+    /// The coordinator has been told, by a request that came late from a connection that had been
+    /// given up, that this is not owned: it cannot know better.
+    pub(crate) is_disowned: bool,
+}
+
+impl Held {
+    pub(crate) fn new(topic_id: Uuid) -> Held {
+        Held {
+            topic_id,
+            position: None,
+            committed: 0,
+            is_fetching: false,
+            is_revoking: false,
+            is_disowned: false,
+        }
+    }
+}
+
+/// What a node has asked, and not been answered yet.
+#[derive(Debug)]
+pub(crate) enum Call {
+    Member(RequestId),
+    Offsets(Vec<Key>),
+    Commit(Commit),
+}
+
+/// A commit under way.
+#[derive(Debug, Clone)]
+pub(crate) struct Commit {
+    pub(crate) offsets: Vec<(Key, i64)>,
+    /// The revocation that waits for it.
+    pub(crate) revocation: Option<(StepId, Vec<Key>)>,
+    pub(crate) tries: u32,
+}
+
+/// The way to the coordinator. What is sent over one arrives in order.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Connection {
+    pub(crate) id: ConnectionId,
+    pub(crate) last_request_at: Millis,
+    pub(crate) last_answer_at: Millis,
+}
+
+/// A clock that runs a little fast or slow.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    pub(crate) since: Millis,
+    pub(crate) permille: i64,
+}
+
+impl Clock {
+    /// What it shows.
+    pub(crate) fn read(&self, now: Millis) -> Millis {
+        self.since + (now - self.since) * self.permille / 1000
+    }
+
+    /// When it will show a time.
+    pub(crate) fn when(&self, shown: Millis) -> Millis {
+        let after = (shown - self.since).max(0);
+        self.since + (after * 1000 + self.permille - 1) / self.permille
+    }
+}
+
+impl Role {
+    pub(crate) fn member(&self, own_id: &ByteString) -> Member {
+        let group_id = ByteString::from(&*self.group);
+        match self.kind {
+            Kind::Consumer => {
+                Member::Consumer(Box::new(ConsumerMember::new(ConsumerMemberConfig {
+                    group_id,
+                    member_id: own_id.clone(),
+                    instance_id: self.instance_id.clone(),
+                    rack_id: None,
+                    rebalance_timeout_ms: self.rebalance_timeout_ms,
+                    server_assignor: None,
+                })))
+            }
+            Kind::Eager | Kind::Cooperative => {
+                let range = || Box::<Range>::default() as Box<dyn ConsumerPartitionAssignor>;
+                let sticky = || Box::<CooperativeSticky>::default();
+                let config = ClassicConfig {
+                    group_id,
+                    instance_id: self.instance_id.clone(),
+                    rack_id: None,
+                    session_timeout_ms: self.session_timeout_ms,
+                    rebalance_timeout_ms: self.rebalance_timeout_ms,
+                    heartbeat_interval_ms: self.heartbeat_interval_ms,
+                    assignors: match (self.kind, self.both_assignors) {
+                        (Kind::Cooperative, false) => vec![sticky()],
+                        (_, true) => vec![sticky(), range()],
+                        _ => vec![range()],
+                    },
+                };
+                let member = ClassicMember::new(config).expect("the assignors fit together");
+                Member::Classic(Box::new(member))
+            }
+        }
+    }
+}
+
+impl Node {
+    /// Whether the process is there and can do something.
+    pub(crate) fn is_up(&self) -> bool {
+        self.is_alive && !self.has_failed
+    }
+
+    /// Under which id the coordinator knows it.
+    pub(crate) fn member_id(&self) -> Option<ByteString> {
+        match &self.member {
+            Member::Consumer(_) => Some(self.own_id.clone()),
+            Member::Classic(_) => self.member.identity().map(|identity| identity.member_id),
+        }
+    }
+
+    pub(crate) fn name(&self, id: NodeId) -> String {
+        let kind = match self.role.kind {
+            Kind::Consumer => "consumer",
+            Kind::Eager => "eager",
+            Kind::Cooperative => "cooperative",
+        };
+        let instance = self.role.instance_id.as_deref().unwrap_or("-");
+        format!("node {id}.{} ({kind}, {instance})", self.life)
+    }
+}
+
+/// The group that a request concerns.
+pub(crate) fn group_of(request: &Request) -> Option<&str> {
+    Some(match request {
+        Request::JoinGroup { request, .. } => &request.group_id,
+        Request::SyncGroup { request, .. } => &request.group_id,
+        Request::Heartbeat { request } => &request.group_id,
+        Request::LeaveGroup { request, .. } => &request.group_id,
+        Request::ConsumerGroupHeartbeat { request, .. } => &request.group_id,
+        Request::OffsetCommit { request, .. } => &request.group_id,
+        Request::OffsetFetch { request, .. } => &request.group_id,
+        Request::OffsetDelete { request } => &request.group_id,
+        _ => return None,
+    })
+}

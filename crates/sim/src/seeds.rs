@@ -1,0 +1,129 @@
+//! Many runs, on all cores.
+
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::run::{Outcome, TRACE_LINES, run};
+
+/// Which seeds to run, and how.
+#[derive(Debug, Clone)]
+pub struct Seeds {
+    /// The first.
+    pub from: u64,
+    /// How many.
+    pub count: u64,
+    /// No new seed is begun after that long.
+    pub limit: Option<Duration>,
+    /// How many at a time.
+    pub threads: usize,
+    /// Each is run twice, and has to go the same way.
+    pub twice: bool,
+    /// Print all that happens.
+    pub trace: bool,
+}
+
+/// What all runs came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// How many runs there were.
+    pub seeds: u64,
+    /// How many steps they took.
+    pub steps: u64,
+    /// Records that applications processed.
+    pub processed: u64,
+    /// Seconds that passed in them.
+    pub virtual_seconds: u64,
+    /// The seeds that failed, each with what was wrong and the end of its trace.
+    pub failures: Vec<(u64, String)>,
+}
+
+/// How many failures are enough.
+const FAILURES_MAX: usize = 5;
+
+impl Seeds {
+    /// Runs them. A failure does not end it; several do.
+    pub fn run(&self) -> Totals {
+        let next = AtomicU64::new(self.from);
+        let end = self.from.saturating_add(self.count);
+        let began = Instant::now();
+        let stop = AtomicBool::new(false);
+        let totals = Mutex::new(Totals::default());
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.max(1) {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed)
+                        && self.limit.is_none_or(|limit| began.elapsed() < limit)
+                    {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        if seed >= end {
+                            return;
+                        }
+                        let (outcome, failure) = self.one(seed);
+                        let mut totals = match totals.lock() {
+                            Ok(totals) => totals,
+                            Err(poisoned) => poisoned.into_inner(),
+                        };
+                        totals.seeds += 1;
+                        if let Some(outcome) = outcome {
+                            totals.steps += outcome.steps;
+                            totals.processed += outcome.processed;
+                            totals.virtual_seconds += outcome.virtual_ms as u64 / 1000;
+                        }
+                        if let Some(failure) = failure {
+                            totals.failures.push((seed, failure));
+                            if totals.failures.len() >= FAILURES_MAX {
+                                stop.store(true, Ordering::Relaxed);
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        let mut totals = match totals.into_inner() {
+            Ok(totals) => totals,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        totals.failures.sort();
+        totals
+    }
+
+    fn one(&self, seed: u64) -> (Option<Outcome>, Option<String>) {
+        if self.trace {
+            let (outcome, lines) = run(seed, usize::MAX >> 1);
+            for line in lines {
+                println!("{line}");
+            }
+            println!("{outcome:#?}");
+            let failure = outcome.failure.as_ref().map(|f| f.problem.clone());
+            return (Some(outcome), failure);
+        }
+        // A panic is a failure like any other.
+        let Ok((outcome, _)) = std::panic::catch_unwind(|| run(seed, 0)) else {
+            return (None, Some("it panics (see above)".to_owned()));
+        };
+        if let Some(failure) = &outcome.failure {
+            // What happens is the same with words.
+            let (_, lines) = run(seed, TRACE_LINES);
+            let words = format!(
+                "{}: {}\n{}",
+                failure.invariant,
+                failure.problem,
+                lines.join("\n")
+            );
+            return (Some(outcome), Some(words));
+        }
+        if self.twice {
+            let (again, _) = run(seed, 0);
+            if again != outcome {
+                let words = format!("it goes another way the second time: {outcome:?} {again:?}");
+                return (Some(outcome), Some(words));
+            }
+        }
+        (Some(outcome), None)
+    }
+}

@@ -1,0 +1,39 @@
+//! What happened last, in words: only in a run that is told, since words take time.
+
+use std::collections::VecDeque;
+
+use kohort_group::member::Millis;
+
+/// What happened last.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    lines: VecDeque<String>,
+    /// How many lines are kept.
+    limit: usize,
+}
+
+impl Trace {
+    pub(crate) fn new(limit: usize) -> Trace {
+        let lines = VecDeque::new();
+        Trace { lines, limit }
+    }
+
+    pub(crate) fn note(&mut self, now: Millis, words: impl FnOnce() -> String) {
+        if self.limit == 0 {
+            return;
+        }
+        if self.lines.len() == self.limit {
+            self.lines.pop_front();
+        }
+        let line = format!("{:>9.3} {}", now as f64 / 1000.0, words());
+        self.lines.push_back(line);
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.limit > 0
+    }
+
+    pub(crate) fn into_lines(self) -> Vec<String> {
+        self.lines.into()
+    }
+}

@@ -1,0 +1,66 @@
+//! The simulator, the models, and the bugs that they have to find.
+
+mod planted;
+
+use std::process::Command;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::Failure;
+use crate::workspace::Workspace;
+
+pub(crate) use planted::{planted_bugs, planted_bugs_apply};
+
+/// Which seeds the simulator runs.
+#[derive(Args)]
+pub(crate) struct Seeds {
+    /// How many
+    #[arg(long, default_value_t = 1000)]
+    seeds: u64,
+    /// The first
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// Begin no more after so many seconds
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Run each seed twice, and compare
+    #[arg(long)]
+    twice: bool,
+    /// Print all that happens
+    #[arg(long)]
+    trace: bool,
+}
+
+/// How large the worlds are that the models go through.
+#[derive(Subcommand, Clone, Copy)]
+pub(crate) enum Size {
+    /// Seconds
+    Small,
+    /// Minutes
+    Large,
+}
+
+/// A command that builds the simulator, with its own profile, and runs it.
+pub(crate) fn simulator(workspace: &Workspace) -> Command {
+    let mut command = workspace.cargo();
+    command.args(["run", "--quiet", "--profile", "sim"]);
+    command.args(["--package", "kohort-sim", "--"]);
+    command
+}
+
+/// Runs seeds, printing as it goes.
+pub(crate) fn sim(workspace: &Workspace, seeds: &Seeds) -> Result<bool, Failure> {
+    let mut command = simulator(workspace);
+    command.arg("run");
+    command.arg(format!("--seeds={}", seeds.seeds));
+    command.arg(format!("--from={}", seeds.from));
+    if let Some(seconds) = seeds.seconds {
+        command.arg(format!("--seconds={seconds}"));
+    }
+    for (flag, is_set) in [("--twice", seeds.twice), ("--trace", seeds.trace)] {
+        if is_set {
+            command.arg(flag);
+        }
+    }
+    Ok(command.status()?.success())
+}
