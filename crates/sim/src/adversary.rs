@@ -152,6 +152,7 @@ impl World {
             kind,
             instance_id,
             commits,
+            by_id: self.random.percent(50),
             subscription,
             session_timeout_ms: *self.random.one_of(&[6_000, 10_000]),
             rebalance_timeout_ms: *self.random.one_of(&[6_000, 20_000]),
@@ -183,11 +184,25 @@ impl World {
             partitions: Default::default(),
             counted: None,
             told: Default::default(),
+            admitted: -1,
+            starts_at: None,
             last_auto_commit: 0,
             requests: 0,
         };
         self.nodes.push(node);
         self.start(self.nodes.len() - 1);
+    }
+
+    pub(crate) fn start_later(&mut self, node: NodeId, ms: Millis) {
+        self.nodes[node].starts_at = Some(self.now + ms);
+        self.later(ms, Event::Start { node });
+    }
+
+    /// Starts a process if it is time for that: it may have been started meanwhile.
+    pub(crate) fn start_if_due(&mut self, node: NodeId) {
+        if self.nodes[node].starts_at == Some(self.now) {
+            self.start(node);
+        }
     }
 
     /// Starts a process anew; what it was before is gone.
@@ -197,6 +212,8 @@ impl World {
         let permille = 1000 + self.random.between(-drift, drift);
         let it = &mut self.nodes[node];
         it.life += 1;
+        it.admitted = -1;
+        it.starts_at = None;
         it.own_id = ByteString::from(format!("m{node}.{}", it.life));
         it.member = it.role.member(&it.own_id);
         it.is_alive = true;
@@ -261,11 +278,11 @@ impl World {
         self.end(node);
         if self.random.percent(60) {
             let ms = *self.random.one_of(&[100, 3_000, 20_000]);
-            self.later(ms, Event::Start { node });
+            self.start_later(node, ms);
         }
     }
 
-    fn end(&mut self, node: NodeId) {
+    pub(crate) fn end(&mut self, node: NodeId) {
         self.cut(node, true);
         let it = &mut self.nodes[node];
         it.is_alive = false;
@@ -282,7 +299,7 @@ impl World {
             // As it should: it says that it means to come back.
             self.leave(node);
             let ms = *self.random.one_of(&[200, 2_000]);
-            return self.later(ms, Event::Start { node });
+            return self.start_later(node, ms);
         }
         self.end(node);
         self.start(node);
@@ -369,7 +386,6 @@ impl World {
 
     pub(crate) fn create(&mut self, topic: &str) {
         let partitions = self.random.between(1, self.profile.partitions_max.into());
-        self.recreated.insert(topic.into());
         self.cluster.create(topic, partitions as i32);
         self.topics_changed();
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kohort_group::{
+    assignor::classic::PartitionCounts,
     coordinator::{Reply, Request},
     member::{Action, Answer, Member, MemberRequest, StepId},
 };
@@ -70,7 +71,7 @@ impl World {
                 self.nodes[node].has_failed = true;
                 // Whoever runs it starts it again.
                 let ms = self.random.between(500, 5_000);
-                self.later(ms, Event::Start { node });
+                self.start_later(node, ms);
             }
             Action::Left => {
                 self.note(|| format!("node {node}.{life} has left"));
@@ -91,6 +92,19 @@ impl World {
         match (told.next_back(), now) {
             (Some((id, _)), _) => *id,
             (None, now) => now.unwrap_or(Uuid::ZERO),
+        }
+    }
+
+    /// The id by which a node names a topic; zero if it says the name.
+    fn said_id(&self, node: NodeId, topic: &str) -> Uuid {
+        let it = &self.nodes[node];
+        let mut held = it
+            .partitions
+            .iter()
+            .filter(|((name, _), _)| **name == *topic);
+        match (it.role.by_id, held.next()) {
+            (true, Some((_, held))) => held.topic_id,
+            _ => Uuid::ZERO,
         }
     }
 
@@ -159,9 +173,9 @@ impl World {
         let topics = topics
             .into_iter()
             .map(|(name, partitions)| OffsetCommitRequestTopic {
+                topic_id: self.said_id(node, &name),
                 name,
                 partitions,
-                ..OffsetCommitRequestTopic::default()
             });
         let request = OffsetCommitRequest {
             group_id: (&*it.role.group).into(),
@@ -295,9 +309,9 @@ impl World {
         let topics = topics
             .into_iter()
             .map(|(name, partition_indexes)| OffsetFetchRequestTopics {
+                topic_id: self.said_id(node, &name),
                 name,
                 partition_indexes,
-                ..OffsetFetchRequestTopics::default()
             });
         let (member_id, member_epoch) = match identity.consumer_protocol {
             true => (Some(identity.member_id), identity.epoch),
@@ -305,7 +319,7 @@ impl World {
         };
         let request = Request::OffsetFetch {
             request: OffsetFetchRequestGroup {
-                group_id: (&*it.role.group).into(),
+                group_id: (&*self.nodes[node].role.group).into(),
                 member_id,
                 member_epoch,
                 topics: Some(topics.collect()),
@@ -520,25 +534,27 @@ impl World {
     }
 
     pub(crate) fn counts(&mut self, node: NodeId, topics: Vec<ByteString>) {
-        let counts = topics.into_iter().filter_map(|topic| {
-            let count = self.cluster.get(&topic)?.ends.len() as i32;
-            Some((topic, count))
-        });
-        let counts: kohort_group::assignor::classic::PartitionCounts = counts.collect();
+        let counts = self.counts_of(&topics);
         let it = &mut self.nodes[node];
-        it.counted = Some(counts.clone());
+        it.counted = Some((topics, counts.clone()));
         it.member.partition_counts(counts);
+    }
+
+    fn counts_of(&self, topics: &[ByteString]) -> PartitionCounts {
+        let counts = topics.iter().filter_map(|topic| {
+            let count = self.cluster.get(topic)?.ends.len() as i32;
+            Some((topic.clone(), count))
+        });
+        counts.collect()
     }
 
     /// As the client does it: a leader that has assigned looks whether there are other partitions.
     pub(crate) fn metadata_changed(&mut self, node: NodeId) {
-        let it = &mut self.nodes[node];
-        let Some(counted) = &it.counted else { return };
-        let is_same = counted.iter().all(|(topic, count)| {
-            let known = self.cluster.get(topic);
-            known.is_some_and(|known| known.ends.len() as i32 == *count)
-        });
-        if !is_same {
+        let Some((topics, counted)) = &self.nodes[node].counted else {
+            return;
+        };
+        if self.counts_of(topics) != *counted {
+            let it = &mut self.nodes[node];
             it.counted = None;
             let now = it.clock.read(self.now);
             if let Member::Classic(member) = &mut it.member {

@@ -15,11 +15,14 @@ use kohort_wire::ByteString;
 use crate::{
     node::Node,
     profile::Kind,
-    world::{Event, TOPICS, World},
+    world::{TOPICS, World},
 };
 
 /// How many heartbeats a group may take to come to rest, once all that was lost has been noticed.
 const HEARTBEATS_MAX: Millis = 12;
+
+/// How many times in a row, 200 ms apart, a group is found at rest before it is held to be.
+const RESTS: u32 = 20;
 
 /// For how long a group is watched after it has come to rest: nothing moves any more.
 const WATCH_MS: Millis = 12_000;
@@ -34,6 +37,7 @@ impl World {
             self.nodes[node].paused_until = self.nodes[node].paused_until.min(self.now);
             self.nodes[node].away_until = self.now;
         }
+        self.end_twins();
         for topic in &TOPICS[..self.profile.topics] {
             if self.cluster.get(topic).is_none() {
                 self.create(topic);
@@ -45,8 +49,7 @@ impl World {
             if members.is_empty()
                 && let Some(node) = self.those(|node| node.role.group == group).first()
             {
-                let now = self.now;
-                self.at(now, Event::Start { node: *node });
+                self.start(*node);
             }
             for node in members.into_iter().filter(|_| makes_equal) {
                 let all = TOPICS.iter().map(|topic| ByteString::from(*topic));
@@ -59,10 +62,17 @@ impl World {
         }
         let begin = self.now;
         let limit = begin + self.limit_ms();
+        let mut rests = 0;
         while self.failure.is_none() {
             let problem = self.unrest();
             match problem {
-                None => break,
+                // News of topics may still be on its way to members.
+                None if rests == RESTS => break,
+                None => {
+                    rests += 1;
+                    self.run_until(self.now + 200);
+                    continue;
+                }
                 Some(problem) if self.now >= limit => {
                     let waited = self.now - begin;
                     return self.fail(
@@ -72,8 +82,23 @@ impl World {
                 }
                 Some(_) => self.run_until(self.now + 200),
             }
+            rests = 0;
         }
         self.watch();
+    }
+
+    /// Of processes with one instance id, one stays.
+    fn end_twins(&mut self) {
+        let mut seen = BTreeSet::new();
+        for node in 0..self.nodes.len() {
+            let it = &mut self.nodes[node];
+            let instance = (it.role.group.clone(), it.role.instance_id.clone());
+            let is_there = it.is_alive || it.starts_at.is_some();
+            if is_there && instance.1.is_some() && !seen.insert(instance) {
+                it.starts_at = None;
+                self.end(node);
+            }
+        }
     }
 
     /// How long the groups have to come to rest: until the dead are noticed and the slow given up,
@@ -121,6 +146,9 @@ impl World {
         let alive: Vec<&Node> = nodes
             .filter(|node| node.role.group == *group && node.is_alive && !node.is_leaving)
             .collect();
+        if nodes_start(self, group) && !self.may_be_refused() {
+            return Some("a process is being started again".to_owned());
+        }
         if alive.is_empty() {
             return None;
         }
@@ -130,7 +158,8 @@ impl World {
             .filter(|node| node.member.identity().is_some())
             .copied()
             .collect();
-        if settled.len() < alive.len() && !self.may_be_refused() {
+        let all_expected = !self.may_be_refused();
+        if settled.is_empty() || settled.len() < alive.len() && all_expected {
             return Some("not all are members".to_owned());
         }
         let Some(state) = self.coordinator.live.get(group) else {
@@ -171,17 +200,7 @@ impl World {
     /// Whether there are processes that are rightly refused.
     fn may_be_refused(&self) -> bool {
         let config = &self.profile.config;
-        config.group_max_size < 100 || config.consumer_max_size < 100 || self.has_twins()
-    }
-
-    fn has_twins(&self) -> bool {
-        let mut seen = BTreeSet::new();
-        let nodes = self.nodes.iter().filter(|node| node.is_alive);
-        let mut instances = nodes.filter_map(|node| {
-            let instance_id = node.role.instance_id.clone()?;
-            Some((node.role.group.clone(), instance_id))
-        });
-        instances.any(|instance| !seen.insert(instance))
+        config.group_max_size < 100 || config.consumer_max_size < 100
     }
 
     fn due(&self, nodes: &[&Node]) -> BTreeSet<Place> {
@@ -262,7 +281,7 @@ impl World {
         if let Some(problem) = self.unrest() {
             return self.fail("a group at rest stays there", problem);
         }
-        if self.has_twins() || self.may_be_refused() {
+        if self.may_be_refused() {
             return;
         }
         let after = self.shape();
@@ -284,4 +303,9 @@ impl World {
             })
             .collect()
     }
+}
+
+fn nodes_start(world: &World, group: &Id) -> bool {
+    let mut nodes = world.nodes.iter();
+    nodes.any(|node| node.role.group == *group && node.starts_at.is_some())
 }

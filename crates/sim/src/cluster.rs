@@ -69,6 +69,12 @@ impl Cluster {
         (topic.id == id).then_some(topic)
     }
 
+    /// Whether there was another topic of the name before this one.
+    pub(crate) fn was_recreated(&self, name: &str, id: Uuid) -> bool {
+        let mut names = self.names.iter();
+        names.any(|(other, other_name)| *other < id && **other_name == *name)
+    }
+
     /// What a topic was called, whether it still exists or not.
     pub(crate) fn name(&self, id: Uuid) -> Option<&ByteString> {
         self.names.get(&id)

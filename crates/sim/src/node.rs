@@ -28,6 +28,8 @@ pub(crate) struct Role {
     pub(crate) kind: Kind,
     pub(crate) instance_id: Option<ByteString>,
     pub(crate) commits: Commits,
+    /// Whether it commits and fetches offsets by topic id, as clients do since version 10.
+    pub(crate) by_id: bool,
     pub(crate) subscription: Subscription,
     pub(crate) session_timeout_ms: i32,
     pub(crate) rebalance_timeout_ms: i32,
@@ -56,9 +58,13 @@ pub(crate) struct Node {
     pub(crate) calls: BTreeMap<CallId, Call>,
     pub(crate) partitions: BTreeMap<Key, Held>,
     /// As the leader: how many partitions there were when they were last assigned.
-    pub(crate) counted: Option<PartitionCounts>,
+    pub(crate) counted: Option<(Vec<ByteString>, PartitionCounts)>,
     /// What it was last told to own, as a member of the consumer protocol.
     pub(crate) told: BTreeSet<Place>,
+    /// As a classic member: the last generation into which the coordinator has taken it.
+    pub(crate) admitted: i32,
+    /// When it will be started again.
+    pub(crate) starts_at: Option<Millis>,
     pub(crate) last_auto_commit: Millis,
     pub(crate) requests: u64,
 }

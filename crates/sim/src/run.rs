@@ -28,7 +28,7 @@ pub(crate) fn run(seed: u64, trace_lines: usize) -> (Outcome, Vec<String>) {
     let mut world = World::new(seed, Trace::new(trace_lines));
     let begin = world.now;
     let profile = world.profile.clone();
-    world.note(|| format!("{profile:#?}"));
+    world.note(|| format!("{profile:?}"));
     world.run_until(begin + profile.trouble_ms);
     if world.failure.is_none() {
         world.calm_down();

@@ -125,6 +125,7 @@ impl World {
 
     fn decide(&mut self, origin: Origin, request: Request) {
         self.disown(origin, &request);
+        self.confuse(origin, &request);
         let first = self.coordinator.out.records.len();
         let token = self.coordinator.ask(origin, request.clone(), self.now);
         let before = self.refresh(first);
@@ -189,6 +190,15 @@ impl World {
             }
         }
         coordinator.seen = coordinator.out.records.len();
+        for (token, reply) in &coordinator.out.replies {
+            if let (Some(Origin::Node { node, life, .. }), Reply::JoinGroup(answer)) =
+                (coordinator.tokens.get(token), reply)
+                && !answer.error_code.is_error()
+                && self.nodes[*node].life == *life
+            {
+                self.nodes[*node].admitted = answer.generation_id;
+            }
+        }
         let live = match &coordinator.shard {
             Some(shard) => shard.durable(),
             None => Default::default(),
@@ -445,6 +455,34 @@ impl World {
                 if !owned.contains(&(held.topic_id, *partition)) {
                     held.is_disowned = true;
                 }
+            }
+        }
+    }
+}
+
+impl World {
+    /// Notes whether a commit by name is meant for a topic that has not the name any more.
+    fn confuse(&mut self, origin: Origin, request: &Request) {
+        let (Origin::Node { node, .. }, Request::OffsetCommit { request, .. }) = (origin, request)
+        else {
+            return;
+        };
+        for topic in request
+            .topics
+            .iter()
+            .filter(|topic| topic.topic_id.is_zero())
+        {
+            let known = self.cluster.get(&topic.name).map(|known| known.id);
+            let partitions = topic.partitions.iter();
+            let mut held = partitions.map(|partition| {
+                let key = (topic.name.clone(), partition.partition_index);
+                let held = self.nodes[node].partitions.get(&key);
+                held.map(|held| held.topic_id)
+            });
+            // What it has let go of meanwhile may have been of either.
+            let was_recreated = known.is_some_and(|id| self.cluster.was_recreated(&topic.name, id));
+            if held.any(|held| held != known) && was_recreated {
+                self.confused.insert(topic.name.clone());
             }
         }
     }

@@ -4,6 +4,9 @@ use std::collections::VecDeque;
 
 use kohort_group::member::Millis;
 
+/// How long a line may be.
+const WIDTH: usize = 700;
+
 /// What happened last.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
@@ -25,7 +28,12 @@ impl Trace {
         if self.lines.len() == self.limit {
             self.lines.pop_front();
         }
-        let line = format!("{:>9.3} {}", now as f64 / 1000.0, words());
+        let mut line = format!("{:>9.3} {}", now as f64 / 1000.0, words());
+        if line.len() > WIDTH {
+            let cut = line.floor_char_boundary(WIDTH);
+            line.truncate(cut);
+            line.push('…');
+        }
         self.lines.push_back(line);
     }
 

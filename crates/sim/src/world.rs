@@ -133,7 +133,9 @@ pub(crate) struct World {
     pub(crate) steps: u64,
     /// What connections that were given up still carry arrives so much later.
     pub(crate) ghosts: BTreeMap<ConnectionId, Millis>,
-    pub(crate) recreated: BTreeSet<ByteString>,
+    /// Topics for which somebody has committed by name what was meant for another topic that had
+    /// the name before: nobody can tell.
+    pub(crate) confused: BTreeSet<ByteString>,
     queue: BTreeMap<(Millis, u64), Event>,
     sequence: u64,
     digest: FxHasher,
@@ -164,7 +166,7 @@ impl World {
             failure: None,
             steps: 0,
             ghosts: BTreeMap::new(),
-            recreated: BTreeSet::new(),
+            confused: BTreeSet::new(),
             queue: BTreeMap::new(),
             sequence: 0,
             digest: FxHasher::default(),
@@ -238,7 +240,7 @@ impl World {
             Event::TopicsDeleted(topics) => self.topics_deleted(topics),
             Event::Produce => self.produce(),
             Event::Adversity => self.adversity(),
-            Event::Start { node } => self.start(node),
+            Event::Start { node } => self.start_if_due(node),
             Event::Cut {
                 node,
                 life,
@@ -347,11 +349,6 @@ impl World {
             }
         }
         self.invariants = invariants;
-    }
-
-    /// Whether a topic of the name was deleted and created again.
-    pub(crate) fn was_recreated(&self, topic: &str) -> bool {
-        self.recreated.contains(topic)
     }
 
     pub(crate) fn groups(&self) -> Vec<Id> {

@@ -2,7 +2,8 @@
 //!
 //! Two applications that process one partition undo each other's work. What counts is what the
 //! members themselves believe: what their applications have been given and have not let go of. A
-//! belief counts for as long as the coordinator has the member. One that has been put out (its
+//! belief counts for as long as the coordinator has the member, and has not begun a classic
+//! generation without it (static members are kept through those). One that has been put out (its
 //! session ended, it did not revoke in time, another took its instance id, an administrator removed
 //! it) cannot know before its next heartbeat: for so long the protocol promises nothing but that its
 //! commits are refused (see `commit_by_owner`). Neither does a belief count that the member itself
@@ -44,7 +45,8 @@ fn believed(world: &World) -> Result<(), String> {
             continue;
         }
         for ((topic, partition), held) in &node.partitions {
-            if held.is_disowned {
+            // Of a topic that was gone before anybody could tell which it was.
+            if held.is_disowned || held.topic_id.is_zero() {
                 continue;
             }
             let place = (held.topic_id, *partition);
@@ -67,14 +69,18 @@ fn is_member(node: &Node, world: &World) -> bool {
     let Some(member_id) = node.member_id() else {
         return false;
     };
-    let has = |durable: &Durable| {
-        let group = durable.get(&node.role.group);
-        group.is_some_and(|group| match &group.members {
-            MembersState::Consumer(group) => group.members.contains_key(&*member_id),
-            MembersState::Classic(group) => group.members.contains_key(&*member_id),
-        })
+    let Some(group) = world.coordinator.live.get(&node.role.group) else {
+        return false;
     };
-    has(&world.coordinator.live)
+    match &group.members {
+        MembersState::Consumer(group) => {
+            let member = group.members.get(&*member_id);
+            member.is_some_and(|member| !member.is_classic || member.epoch == node.admitted)
+        }
+        MembersState::Classic(group) => {
+            group.members.contains_key(&*member_id) && group.generation == node.admitted
+        }
+    }
 }
 
 /// By what the coordinator has decided.

@@ -7,7 +7,7 @@
 //! the counts that are derived from them. Soft state is not compared (sessions, parked requests, a
 //! classic rebalance that is under way): members rebuild it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use kohort_group::coordinator::inspect::{GroupState, MembersState};
 
@@ -48,27 +48,26 @@ impl Invariant for Replay {
 }
 
 fn compare(live: &Durable, loaded: &Durable) -> Result<(), String> {
-    let live: BTreeMap<_, _> = live.iter().filter(|(_, group)| is_written(group)).collect();
-    let loaded: BTreeMap<_, _> = loaded
-        .iter()
-        .filter(|(_, group)| is_written(group))
-        .collect();
-    for (id, group) in &live {
-        let Some(other) = loaded.get(id) else {
-            return Err(format!("group {id} is not in the log: {group:#?}"));
-        };
-        if !same(group, other) {
-            return Err(format!(
-                "group {id} differs\nlive:   {}\nloaded: {}",
-                difference(group, other),
-                difference(other, group)
-            ));
+    let ids: BTreeSet<_> = live.keys().chain(loaded.keys()).collect();
+    for id in ids {
+        match (live.get(id), loaded.get(id)) {
+            (Some(group), Some(other)) if !same(group, other) => {
+                return Err(format!(
+                    "group {id} differs\nlive:   {}\nloaded: {}",
+                    difference(group, other),
+                    difference(other, group)
+                ));
+            }
+            (Some(group), None) if is_written(group) => {
+                return Err(format!("group {id} is not in the log: {group:#?}"));
+            }
+            (None, Some(other)) if is_written(other) => {
+                return Err(format!("the log has a group {id} that is no more"));
+            }
+            _ => {}
         }
     }
-    match loaded.keys().find(|id| !live.contains_key(**id)) {
-        Some(id) => Err(format!("the log has a group {id} that is no more")),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Whether any record tells of the group.
@@ -96,7 +95,7 @@ fn same(live: &GroupState, loaded: &GroupState) -> bool {
 /// The lines of one that the other has not.
 fn difference(one: &GroupState, other: &GroupState) -> String {
     let (one, other) = (format!("{one:#?}"), format!("{other:#?}"));
-    let others: std::collections::BTreeSet<&str> = other.lines().collect();
+    let others: BTreeSet<&str> = other.lines().collect();
     let lines = one.lines().filter(|line| !others.contains(line));
     lines.map(str::trim).collect::<Vec<_>>().join(" ")
 }

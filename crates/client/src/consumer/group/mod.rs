@@ -59,7 +59,8 @@ enum Event {
     StepDone(u64, StepId),
     /// Names of topics by id; and those that are not known yet.
     Resolved(BTreeMap<Uuid, ByteString>, Vec<Uuid>),
-    Counted(PartitionCounts),
+    /// Of these topics, so many partitions of those that exist.
+    Counted(Vec<ByteString>, PartitionCounts),
     /// The topics that match the regular expression, or not known.
     Matched(Option<Vec<ByteString>>),
 }
@@ -85,7 +86,7 @@ pub(super) struct GroupTask {
     regex: Option<(Regex, Instant)>,
     matching: bool,
     /// As the leader: how many partitions there were when they were last assigned.
-    counted: Option<PartitionCounts>,
+    counted: Option<(Vec<ByteString>, PartitionCounts)>,
     closing: bool,
     /// The member has given up.
     failed: bool,
@@ -316,8 +317,8 @@ impl GroupTask {
                     self.resolve(missing);
                 }
             }
-            Event::Counted(counts) => {
-                self.counted = Some(counts.clone());
+            Event::Counted(topics, counts) => {
+                self.counted = Some((topics, counts.clone()));
                 self.member.partition_counts(counts);
             }
             Event::Matched(topics) => {

@@ -94,7 +94,7 @@ impl ClassicGroup {
         for record in &value.members {
             let member = match known.remove(&*record.member_id) {
                 Some(mut member) => {
-                    member.assignment = Bytes::copy_from_slice(&record.assignment);
+                    member.update(record, protocol);
                     member
                 }
                 None => ClassicMember::from_record(record, protocol),

@@ -84,21 +84,17 @@ impl Shard {
         classic.join(&join, new_member_id);
         if is_new_group && classic.step.out.records.len() == records {
             // The group exists from now on, whatever becomes of its first member.
-            let now = classic.step.now;
             let value = GroupMetadataValue {
                 protocol: None,
                 leader: None,
-                current_state_timestamp: now,
+                current_state_timestamp: classic.step.now,
                 ..GroupMetadataValue::default()
             };
-            let key = GroupMetadataKey {
-                group: request.group_id.to_string().into(),
-            };
-            classic
-                .step
-                .out
-                .records
-                .push(crate::coordinator::Record::GroupMetadata(key, Some(value)));
+            match classic.group.is_empty() {
+                true => classic.emit(value),
+                // It has moved on from there already.
+                false => classic.write(value),
+            }
         }
     }
 

@@ -34,6 +34,13 @@ pub(crate) struct MemberProtocol {
 }
 
 impl MemberProtocol {
+    fn of_record(record: &GroupMetadataMember, protocol: &str) -> MemberProtocol {
+        MemberProtocol {
+            name: protocol.into(),
+            metadata: Bytes::copy_from_slice(&record.subscription),
+        }
+    }
+
     /// Copies out of a request, whose frame would be kept in memory otherwise.
     pub(crate) fn copy_all(protocols: &[JoinGroupProtocol]) -> Vec<MemberProtocol> {
         let copy = |protocol: &JoinGroupProtocol| MemberProtocol {
@@ -69,20 +76,39 @@ impl ClassicMember {
             instance_id: record.group_instance_id.as_deref().map(Id::from),
             client_id: Id::from(&*record.client_id),
             client_host: Id::from(&*record.client_host),
-            rebalance_timeout_ms: match record.rebalance_timeout {
-                -1 => record.session_timeout,
-                timeout_ms => timeout_ms,
-            },
+            rebalance_timeout_ms: rebalance_timeout_of(record),
             session_timeout_ms: record.session_timeout,
-            protocols: vec![MemberProtocol {
-                name: protocol.into(),
-                metadata: Bytes::copy_from_slice(&record.subscription),
-            }],
+            protocols: vec![MemberProtocol::of_record(record, protocol)],
             assignment: Bytes::copy_from_slice(&record.assignment),
             parked_join: None,
             parked_sync: None,
             is_new: false,
             session: Deadline::default(),
+        }
+    }
+
+    /// Takes over what a later record says. The member keeps what no record holds: the protocols that
+    /// were not chosen, and what it waits for.
+    pub(crate) fn update(&mut self, record: &GroupMetadataMember, protocol: &str) {
+        let set = |own: &mut Id, new: &str| {
+            if **own != *new {
+                *own = Id::from(new);
+            }
+        };
+        set(&mut self.client_id, &record.client_id);
+        set(&mut self.client_host, &record.client_host);
+        if self.instance_id.as_deref() != record.group_instance_id.as_deref() {
+            self.instance_id = record.group_instance_id.as_deref().map(Id::from);
+        }
+        self.session_timeout_ms = record.session_timeout;
+        self.rebalance_timeout_ms = rebalance_timeout_of(record);
+        self.assignment = Bytes::copy_from_slice(&record.assignment);
+        let mut protocols = self.protocols.iter_mut();
+        match protocols.find(|own| *own.name == *protocol) {
+            Some(chosen) if chosen.metadata == record.subscription => {}
+            Some(chosen) => chosen.metadata = Bytes::copy_from_slice(&record.subscription),
+            // It comes from an earlier record, when another protocol was chosen.
+            None => self.protocols = vec![MemberProtocol::of_record(record, protocol)],
         }
     }
 
@@ -159,6 +185,14 @@ pub(crate) fn instance_id(request: &JoinGroupRequest) -> Option<Id> {
 pub(crate) fn rebalance_timeout_ms(request: &JoinGroupRequest) -> i32 {
     match request.rebalance_timeout_ms {
         ..0 => request.session_timeout_ms,
+        timeout_ms => timeout_ms,
+    }
+}
+
+/// Records of the oldest versions have none.
+fn rebalance_timeout_of(record: &GroupMetadataMember) -> i32 {
+    match record.rebalance_timeout {
+        -1 => record.session_timeout,
         timeout_ms => timeout_ms,
     }
 }

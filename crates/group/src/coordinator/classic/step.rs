@@ -49,6 +49,11 @@ impl ClassicStep<'_, '_> {
     /// Applies what the group is to be from now on, and has it written.
     pub(super) fn emit(&mut self, value: GroupMetadataValue) {
         self.group.apply(&value);
+        self.write(value);
+    }
+
+    /// Has written what the group was, or is already.
+    pub(super) fn write(&mut self, value: GroupMetadataValue) {
         let key = GroupMetadataKey {
             group: (&**self.id).into(),
         };

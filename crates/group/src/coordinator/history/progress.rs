@@ -19,7 +19,7 @@ const REVOCATIONS_TOLD_MAX: usize = 10;
 
 /// How far the rebalance of a group has come. Nothing of it is durable: after a restart times count
 /// from when the group was loaded.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
     /// When the rebalance began; `None` while there is none.
     pub(crate) began_at: Option<Millis>,

@@ -167,10 +167,14 @@ impl Shard {
         else {
             return Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
         };
+        let topic_id = known.id;
+        if !topic.topic_id.is_zero() && topic.topic_id != topic_id {
+            return Err(ErrorCode::UNKNOWN_TOPIC_ID);
+        }
         // A member that is behind its epoch may commit what it has owned since before (KIP-1251).
         if let Some(group) = self.consumer_group(&request.group_id) {
             let rule = group.validate_commit(version, request)?;
-            rule.check(known.id, partition.partition_index)?;
+            rule.check(topic_id, partition.partition_index)?;
         }
         let topic_id = known.id;
         if let Some(group) = self.groups.get_mut(&*request.group_id) {
@@ -191,7 +195,9 @@ impl Shard {
                 ..0 => -1,
                 retention_ms => step.now.saturating_add(retention_ms),
             },
-            topic_id: topic.topic_id,
+            // Whatever the request names it by: when a topic is created again under the name, the
+            // offset is not one of its own.
+            topic_id,
         };
         self.emit(Record::OffsetCommit(key, Some(value)), step);
         Ok(())

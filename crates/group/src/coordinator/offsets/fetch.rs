@@ -3,7 +3,7 @@
 use kohort_wire::{ErrorCode, Uuid, messages::*};
 
 use super::store::{CommittedOffset, GroupOffsets};
-use crate::coordinator::{Reply, Shard, Token, group::Members, shard::Step};
+use crate::coordinator::{Reply, Shard, Token, Topics, group::Members, shard::Step};
 
 impl Shard {
     pub(crate) fn offset_fetch(
@@ -28,8 +28,14 @@ impl Shard {
                     .get(&*request.group_id)
                     .map(|group| &group.offsets);
                 response.topics = match &request.topics {
-                    Some(topics) => topics.iter().map(|topic| some(topic, offsets)).collect(),
-                    None => offsets.map(all).unwrap_or_default(),
+                    Some(topics) => {
+                        let topics = topics.iter();
+                        topics.map(|t| some(t, offsets, &self.topics)).collect()
+                    }
+                    None => {
+                        let all = offsets.map(|offsets| all(offsets, &self.topics));
+                        all.unwrap_or_default()
+                    }
                 };
             }
             Err(error_code) => response.error_code = error_code,
@@ -49,14 +55,19 @@ impl Shard {
 fn some(
     topic: &OffsetFetchRequestTopics,
     offsets: Option<&GroupOffsets>,
+    known: &Topics,
 ) -> OffsetFetchResponseTopics {
+    // Who asks by name means the topic that has the name now.
+    let wanted = match (topic.topic_id, known.get(&topic.name)) {
+        (Uuid::ZERO, Some(known)) => known.id,
+        (topic_id, _) => topic_id,
+    };
     let partitions = topic.partition_indexes.iter().map(|&partition| {
         let committed = offsets.and_then(|offsets| offsets.get(&topic.name, partition));
-        let committed = committed.filter(|committed| {
-            [committed.topic_id, topic.topic_id].contains(&Uuid::ZERO)
-                || committed.topic_id == topic.topic_id
-        });
-        answer(partition, committed)
+        answer(
+            partition,
+            committed.filter(|committed| is_of(committed, wanted)),
+        )
     });
     OffsetFetchResponseTopics {
         name: topic.name.clone(),
@@ -65,18 +76,27 @@ fn some(
     }
 }
 
-fn all(offsets: &GroupOffsets) -> Vec<OffsetFetchResponseTopics> {
-    let topics = offsets
-        .iter()
-        .map(|(topic, partitions)| OffsetFetchResponseTopics {
+fn all(offsets: &GroupOffsets, known: &Topics) -> Vec<OffsetFetchResponseTopics> {
+    let topics = offsets.iter().map(|(topic, partitions)| {
+        let wanted = known.get(topic).map_or(Uuid::ZERO, |known| known.id);
+        OffsetFetchResponseTopics {
             name: (&**topic).into(),
             partitions: partitions
                 .iter()
-                .map(|(&partition, o)| answer(partition, Some(o)))
+                .filter(|(_, committed)| is_of(committed, wanted))
+                .map(|(&partition, committed)| answer(partition, Some(committed)))
                 .collect(),
             ..OffsetFetchResponseTopics::default()
-        });
-    topics.collect()
+        }
+    });
+    topics
+        .filter(|topic| !topic.partitions.is_empty())
+        .collect()
+}
+
+/// Whether an offset was committed for this topic, and not for one that had its name before.
+fn is_of(committed: &CommittedOffset, topic_id: Uuid) -> bool {
+    [committed.topic_id, topic_id].contains(&Uuid::ZERO) || committed.topic_id == topic_id
 }
 
 /// A partition without an offset gets −1 and no error.

@@ -173,8 +173,13 @@ impl ClassicMember {
 
     /// How many partitions there are has changed: the leader assigns anew.
     pub fn metadata_changed(&mut self, now: Millis) {
-        if self.state == ClassicState::Stable {
-            self.rejoin_now(now);
+        match self.state {
+            // What was assigned, or is being, is out of date.
+            ClassicState::Stable | ClassicState::Completing | ClassicState::Syncing => {
+                self.rejoin_now(now);
+            }
+            // It has not been counted yet, or is no matter of this member's.
+            _ => {}
         }
     }
 
