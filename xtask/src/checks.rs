@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::install::schemas;
 use crate::process::{LONG_TAIL_LINES, Process, tail};
 use crate::report::Passed;
+use crate::simulate;
 use crate::workspace::Workspace;
 
 /// A named step of `cargo xtask test`.
@@ -29,6 +30,14 @@ pub(crate) const ALL: &[Check] = &[
     Check {
         name: "tests",
         run: tests,
+    },
+    Check {
+        name: "planted-bugs",
+        run: simulate::planted_bugs_apply,
+    },
+    Check {
+        name: "simulation",
+        run: simulation,
     },
     Check {
         name: "docs",
@@ -83,6 +92,20 @@ fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
     Ok(Passed::note(format!(
         "{passed} tests passed, {ignored} ignored"
     )))
+}
+
+/// About two minutes of simulated groups and small models, with every check on.
+fn simulation(workspace: &Workspace) -> Result<Passed, Failure> {
+    let mut command = simulate::simulator(workspace);
+    command.args(["run", "--seeds=1500", "--seconds=120"]);
+    let log = cargo(workspace, command, "simulation", 15)?;
+    let said = std::fs::read_to_string(&log)?;
+    let mut command = simulate::simulator(workspace);
+    command.arg("model");
+    cargo(workspace, command, "model", 15)?;
+    Ok(Passed::note(
+        said.lines().last().unwrap_or_default().to_owned(),
+    ))
 }
 
 fn docs(workspace: &Workspace) -> Result<Passed, Failure> {

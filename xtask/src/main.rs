@@ -11,6 +11,7 @@ mod rebalances;
 mod report;
 mod run;
 mod scenario;
+mod simulate;
 mod suites;
 mod throughput;
 mod wait;
@@ -58,6 +59,19 @@ enum Task {
         /// Who joins, leaves and dies when; without it, another time each time
         #[arg(long)]
         seed: Option<u64>,
+    },
+    /// Simulated groups: everything goes wrong as a seed says, and promises are checked
+    Sim(simulate::Seeds),
+    /// The models: every state of small worlds
+    Model(simulate::Worlds),
+    /// Plants known mistakes one by one, and shows what finds them
+    PlantedBugs {
+        /// Only bugs whose name contains this
+        #[arg(default_value = "")]
+        name: String,
+        /// Run the tests of the group protocol as well
+        #[arg(long)]
+        tests: bool,
     },
     /// The criterion benches of the hot paths
     Bench {
@@ -148,6 +162,9 @@ fn perform(task: Task) -> Result<bool, Failure> {
             report.run("soak", || scenario::soak(&run, soak));
             Ok(report.finish())
         }
+        Task::Sim(seeds) => simulate::sim(&workspace, &seeds),
+        Task::Model(worlds) => simulate::model(&workspace, &worlds),
+        Task::PlantedBugs { name, tests } => simulate::planted_bugs(&workspace, &name, tests),
         Task::Test(selection) => {
             let mut report = Report::default();
             run_checks(&workspace, &selection, &mut report);

@@ -4,7 +4,7 @@ mod planted;
 
 use std::process::Command;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use crate::failure::Failure;
 use crate::workspace::Workspace;
@@ -31,13 +31,15 @@ pub(crate) struct Seeds {
     trace: bool,
 }
 
-/// How large the worlds are that the models go through.
-#[derive(Subcommand, Clone, Copy)]
-pub(crate) enum Size {
-    /// Seconds
-    Small,
-    /// Minutes
-    Large,
+/// Which worlds the models go through.
+#[derive(Args)]
+pub(crate) struct Worlds {
+    /// Only worlds whose name contains this
+    #[arg(default_value = "")]
+    name: String,
+    /// The large ones as well, which take many minutes
+    #[arg(long)]
+    large: bool,
 }
 
 /// A command that builds the simulator, with its own profile, and runs it.
@@ -61,6 +63,16 @@ pub(crate) fn sim(workspace: &Workspace, seeds: &Seeds) -> Result<bool, Failure>
         if is_set {
             command.arg(flag);
         }
+    }
+    Ok(command.status()?.success())
+}
+
+/// Goes through all states of small worlds.
+pub(crate) fn model(workspace: &Workspace, worlds: &Worlds) -> Result<bool, Failure> {
+    let mut command = simulator(workspace);
+    command.args(["model", &worlds.name]);
+    if worlds.large {
+        command.arg("--large");
     }
     Ok(command.status()?.success())
 }

@@ -42,6 +42,11 @@ impl Workspace {
         &self.target
     }
 
+    /// The repository.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The sources of the interop programs.
     pub(crate) fn sources(&self) -> PathBuf {
         self.root.join("interop")

@@ -452,3 +452,36 @@ fn x1_the_second_member_gets_its_assignment_and_keeps_heartbeating() {
         assert_eq!(member.heartbeat(&mut world), ErrorCode::NONE);
     }
 }
+
+#[test]
+fn a_group_that_is_only_begun_is_loaded_as_it_was() {
+    let mut world = World::new();
+    let request = Member::new().join_request();
+    let token = world.send(Request::JoinGroup {
+        version: 9,
+        request,
+    });
+    assert_eq!(
+        join_answer(&mut world, token).error_code,
+        ErrorCode::MEMBER_ID_REQUIRED
+    );
+    let begun = world.shard.durable();
+    world.restart();
+    assert_eq!(world.shard.durable(), begun);
+}
+
+#[test]
+fn what_a_member_said_last_is_what_is_loaded() {
+    let mut world = World::new();
+    let mut members = stable_group(&mut world, vec![Member::new()]);
+    let member = &mut members[0];
+    member.rebalance_timeout_ms = 17_000;
+    member.topics = vec!["b"];
+    let token = member.join(&mut world);
+    member.joined(&mut world, token);
+    sync_all(&mut world, &members);
+    assert_eq!(members[0].generation, 2);
+    let last = world.shard.durable();
+    world.restart();
+    assert_eq!(world.shard.durable(), last);
+}

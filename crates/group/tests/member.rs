@@ -2,8 +2,11 @@
 
 mod member_world;
 
-use kohort_group::member::{Member, MemberRequest, MemberState, Partitions};
-use kohort_wire::{ByteString, Uuid, messages::ConsumerGroupHeartbeatRequest};
+use kohort_group::member::{
+    Action, ClassicState, ConsumerMember, ConsumerMemberConfig, Member, MemberRequest, MemberState,
+    Partitions, Subscription,
+};
+use kohort_wire::{ByteString, Uuid, messages::*};
 use member_world::{Kind, World};
 
 const KINDS: [Kind; 3] = [Kind::Consumer, Kind::Range, Kind::Cooperative];
@@ -344,6 +347,83 @@ fn the_states_of_a_member_follow_each_other_as_they_should() {
     // What is acknowledged is said at once, so that state is never seen to last.
     use MemberState::{Joining, Reconciling, Stable};
     assert_eq!(states, [Joining, Reconciling, Stable]);
+}
+
+/// Otherwise two members own what the coordinator has taken back meanwhile.
+#[test]
+fn a_member_takes_over_nothing_after_an_answer_was_lost() {
+    let mut member = ConsumerMember::new(ConsumerMemberConfig {
+        group_id: "g".into(),
+        member_id: "m".into(),
+        instance_id: None,
+        rack_id: None,
+        rebalance_timeout_ms: 30_000,
+        server_assignor: None,
+    });
+    let answer = |epoch, partitions: &[i32]| ConsumerGroupHeartbeatResponse {
+        member_epoch: epoch,
+        heartbeat_interval_ms: 1_000,
+        assignment: Some(ConsumerGroupHeartbeatAssignment {
+            topic_partitions: vec![TopicIdPartitions {
+                topic_id: Uuid(1),
+                partitions: partitions.to_vec(),
+            }],
+        }),
+        ..ConsumerGroupHeartbeatResponse::default()
+    };
+    let sent = |member: &mut ConsumerMember| match member.next_action() {
+        Some(Action::Send { id, .. }) => id,
+        other => panic!("{other:?}"),
+    };
+    member.subscribe(Subscription::topics(["a".into()]), 0);
+    let join = sent(&mut member);
+    member.answered(join, &answer(1, &[0]), 1);
+    assert!(matches!(
+        member.next_action(),
+        Some(Action::ResolveTopics(_))
+    ));
+    member.topics(&[(Uuid(1), "a".into())].into(), 2);
+    let Some(Action::Assign { id, .. }) = member.next_action() else {
+        panic!("it is assigned")
+    };
+    member.done(id, 3);
+    let acknowledged = sent(&mut member);
+    member.answered(acknowledged, &answer(2, &[1]), 4);
+    let Some(Action::Revoke { id, .. }) = member.next_action() else {
+        panic!("it has to revoke")
+    };
+    member.wake(1_100);
+    let lost = sent(&mut member);
+    member.failed(lost, 100, 1_200);
+    // The coordinator may have heard that it does not have partition 1, and given that to another.
+    member.done(id, 1_300);
+    let again = sent(&mut member);
+    assert_eq!(member.next_action(), None);
+    member.answered(again, &answer(3, &[2]), 1_301);
+    match member.next_action() {
+        Some(Action::Assign { added, .. }) => assert_eq!(added, [("a".into(), 2)].into()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn partitions_that_come_while_the_leader_assigns_are_assigned_next() {
+    let mut world = World::new(1);
+    let node = world.join(Kind::Range);
+    let state = |world: &World| match &world.nodes[node].member {
+        Member::Classic(member) => member.state(),
+        Member::Consumer(_) => unreachable!("it is a classic one"),
+    };
+    while state(&world) != ClassicState::Syncing {
+        world.run(1);
+    }
+    world.set_partitions("a", Uuid(1), 6);
+    let now = world.now;
+    if let Member::Classic(member) = &mut world.nodes[node].member {
+        member.metadata_changed(now);
+    }
+    world.run(10_000);
+    assert!(world.is_shared_out());
 }
 
 #[test]

@@ -208,35 +208,62 @@ fn x8_a_commit_is_seen_by_whoever_asks_next() {
 
 #[test]
 fn an_offset_of_a_topic_created_again_under_its_name_is_not_handed_out() {
+    let before = topic("a", 4).id;
+    // Whether the commit names the topic by its id or by its name.
+    for topic_id in [before, Uuid::ZERO] {
+        let mut world = World::new();
+        assert_eq!(
+            world.commit_as(10, commit_of_a(topic_id)),
+            [ErrorCode::NONE]
+        );
+        // The broker was lost before it had the offset deleted.
+        world.set_topics([Topic {
+            id: Uuid(2),
+            ..topic("a", 4)
+        }]);
+        world.restart();
+        let mut fetch = |topic_id| {
+            let request = OffsetFetchRequestGroup {
+                group_id: "g".into(),
+                topics: Some(vec![OffsetFetchRequestTopics {
+                    name: "a".into(),
+                    topic_id,
+                    partition_indexes: vec![0],
+                }]),
+                ..OffsetFetchRequestGroup::default()
+            };
+            match world.ask(Request::OffsetFetch {
+                request,
+                require_stable: false,
+            }) {
+                Reply::OffsetFetch(response) => response.topics[0].partitions[0].committed_offset,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(
+            [before, Uuid(2), Uuid::ZERO].map(&mut fetch),
+            [7, -1, -1],
+            "{topic_id}"
+        );
+    }
+}
+
+#[test]
+fn a_commit_for_a_topic_that_had_the_name_before_is_refused() {
     let mut world = World::new();
-    let request = OffsetCommitRequest {
+    let answer = world.commit_as(10, commit_of_a(Uuid(1)));
+    assert_eq!(answer, [ErrorCode::UNKNOWN_TOPIC_ID]);
+}
+
+fn commit_of_a(topic_id: Uuid) -> OffsetCommitRequest {
+    OffsetCommitRequest {
         topics: vec![OffsetCommitRequestTopic {
             name: "a".into(),
-            topic_id: Uuid(1),
+            topic_id,
             partitions: vec![commit_partition(0, 7)],
         }],
         ..commit_request("g", "", -1)
-    };
-    world.commit_as(10, request);
-    let mut fetch = |topic_id| {
-        let request = OffsetFetchRequestGroup {
-            group_id: "g".into(),
-            topics: Some(vec![OffsetFetchRequestTopics {
-                name: "a".into(),
-                topic_id,
-                partition_indexes: vec![0],
-            }]),
-            ..OffsetFetchRequestGroup::default()
-        };
-        match world.ask(Request::OffsetFetch {
-            request,
-            require_stable: false,
-        }) {
-            Reply::OffsetFetch(response) => response.topics[0].partitions[0].committed_offset,
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!([Uuid(1), Uuid(2), Uuid::ZERO].map(&mut fetch), [7, -1, 7]);
+    }
 }
 
 #[test]

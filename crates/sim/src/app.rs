@@ -25,6 +25,15 @@ const COMMIT_TRIES: u32 = 3;
 /// After how many requests within a run a member is held to spin.
 const REQUESTS_MAX: u64 = 50_000;
 
+impl Commit {
+    /// The topic of a name that the offsets are of.
+    fn topic_id(&self, topic: &str) -> Uuid {
+        let mut offsets = self.offsets.iter();
+        let found = offsets.find(|((name, _), ..)| **name == *topic);
+        found.map_or(Uuid::ZERO, |(_, id, _)| *id)
+    }
+}
+
 impl World {
     pub(crate) fn wake(&mut self, node: NodeId) {
         let it = &mut self.nodes[node];
@@ -103,7 +112,7 @@ impl World {
             .iter()
             .filter(|((name, _), _)| **name == *topic);
         match (it.role.by_id, held.next()) {
-            (true, Some((_, held))) => held.topic_id,
+            (true, Some((_, held))) => held.reads,
             _ => Uuid::ZERO,
         }
     }
@@ -141,7 +150,7 @@ impl World {
             if let Some(held) = it.partitions.get_mut(key) {
                 held.is_revoking = true;
                 if let Some(position) = held.position.filter(|p| *p > held.committed) {
-                    offsets.push((key.clone(), position));
+                    offsets.push((key.clone(), held.reads, position));
                 }
             }
         }
@@ -162,7 +171,7 @@ impl World {
             return self.commit_ended(node, commit);
         };
         let mut topics: BTreeMap<ByteString, Vec<OffsetCommitRequestPartition>> = BTreeMap::new();
-        for ((topic, partition), offset) in &commit.offsets {
+        for ((topic, partition), _, offset) in &commit.offsets {
             let partition = OffsetCommitRequestPartition {
                 partition_index: *partition,
                 committed_offset: *offset,
@@ -173,7 +182,10 @@ impl World {
         let topics = topics
             .into_iter()
             .map(|(name, partitions)| OffsetCommitRequestTopic {
-                topic_id: self.said_id(node, &name),
+                topic_id: match it.role.by_id {
+                    true => commit.topic_id(&name),
+                    false => Uuid::ZERO,
+                },
                 name,
                 partitions,
             });
@@ -198,9 +210,9 @@ impl World {
             for topic in &answer.topics {
                 for partition in &topic.partitions {
                     let key = (topic.name.clone(), partition.partition_index);
-                    let offset = commit.offsets.iter().find(|(other, _)| *other == key);
+                    let offset = commit.offsets.iter().find(|(other, ..)| *other == key);
                     match (partition.error_code, offset) {
-                        (ErrorCode::NONE, Some((_, offset))) => {
+                        (ErrorCode::NONE, Some((_, _, offset))) => {
                             if let Some(held) = self.nodes[node].partitions.get_mut(&key) {
                                 held.committed = held.committed.max(*offset);
                             }
@@ -235,6 +247,7 @@ impl World {
         }
         let now = self.nodes[node].clock.read(self.now);
         self.nodes[node].member.polled(now);
+        self.find_again(node);
         self.ask_for_offsets(node);
         self.process(node);
         let it = &self.nodes[node];
@@ -255,7 +268,7 @@ impl World {
         let offsets: Vec<_> = held
             .filter_map(|(key, held)| {
                 let position = held.position.filter(|p| *p > held.committed)?;
-                Some((key.clone(), position))
+                Some((key.clone(), held.reads, position))
             })
             .collect();
         self.nodes[node].last_auto_commit = self.now;
@@ -276,8 +289,8 @@ impl World {
             let (Some(position), false) = (held.position, held.is_revoking) else {
                 continue;
             };
-            let place = (held.topic_id, *partition);
-            let Some(end) = self.cluster.end(held.topic_id, *partition) else {
+            let place = (held.reads, *partition);
+            let Some(end) = self.cluster.end(held.reads, *partition) else {
                 continue;
             };
             let to = end.min(position + records_max);
@@ -353,7 +366,10 @@ impl World {
                 let offset = partition.committed_offset.max(0);
                 held.position = Some(offset);
                 held.committed = offset;
-                let place = (held.topic_id, key.1);
+                let place = (held.reads, key.1);
+                if place.0.is_zero() {
+                    continue;
+                }
                 let life = self.nodes[node].life;
                 self.note(|| format!("node {node}.{life} begins {key:?} at {offset}"));
                 self.check(&Happened::Begins {
@@ -452,6 +468,8 @@ impl World {
         let number = self.number();
         let old = std::mem::take(&mut self.nodes[node].connection);
         self.nodes[node].connection.id = number;
+        let ms = *self.random.one_of(&[0, 5, 1_000]);
+        self.later(ms, Event::Closed(old.id));
         if may_haunt && self.random.percent(self.profile.ghost_percent) {
             let ms = *self.random.one_of(&[0, 10, 300, 5_000, 40_000]);
             self.ghosts.insert(old.id, ms);
@@ -546,6 +564,26 @@ impl World {
             Some((topic.clone(), count))
         });
         counts.collect()
+    }
+
+    /// A classic member keeps a partition when its topic is created again under the same name: it
+    /// begins anew.
+    fn find_again(&mut self, node: NodeId) {
+        let it = &mut self.nodes[node];
+        if let Member::Classic(_) = it.member {
+            for ((topic, _), held) in &mut it.partitions {
+                if let Some(known) = self.cluster.get(topic)
+                    && held.reads != known.id
+                {
+                    *held = Held {
+                        reads: known.id,
+                        is_revoking: held.is_revoking,
+                        is_disowned: held.is_disowned,
+                        ..Held::new(held.topic_id)
+                    };
+                }
+            }
+        }
     }
 
     /// As the client does it: a leader that has assigned looks whether there are other partitions.

@@ -43,10 +43,16 @@ impl World {
                 self.create(topic);
             }
         }
+        // A leader that was away while partitions came notices them with the next ones.
+        self.cluster.grow(TOPICS[0], 1);
+        self.topics_changed();
         let makes_equal = self.random.percent(60);
         for group in self.groups() {
             let members = self.those(|node| node.is_up() && node.role.group == group);
-            if members.is_empty()
+            let is_there = |node: &Node| {
+                node.role.group == group && (node.is_alive || node.starts_at.is_some())
+            };
+            if self.those(is_there).is_empty()
                 && let Some(node) = self.those(|node| node.role.group == group).first()
             {
                 self.start(*node);
@@ -184,6 +190,17 @@ impl World {
                 if state.assignment_epoch != state.epoch {
                     return Some("a target is due".to_owned());
                 }
+                let version = self.coordinator.view.version();
+                let mut regexes = state
+                    .subscriptions
+                    .keys()
+                    .filter(|(kind, _)| *kind == "regex");
+                if regexes.any(|(_, regex)| {
+                    let resolved = state.resolved.get(regex);
+                    resolved.is_none_or(|(_, known, _)| *known != version)
+                }) {
+                    return Some("a regular expression is to be resolved".to_owned());
+                }
                 let behind = state.members.iter();
                 let mut behind =
                     behind.filter(|(_, member)| member.state != 0 || member.epoch != state.epoch);
@@ -234,7 +251,7 @@ impl World {
                 if held.is_revoking {
                     return Some(format!("{topic}-{partition} is being let go of"));
                 }
-                owned.insert((held.topic_id, *partition), index);
+                owned.insert((held.reads, *partition), index);
             }
         }
         let due = self.due(nodes);
@@ -260,6 +277,10 @@ impl World {
 
     fn unprocessed(&self, group: &Id, nodes: &[&Node]) -> Option<String> {
         for place in self.due(nodes) {
+            let name = self.cluster.name(place.0)?;
+            if self.confused.contains(name) {
+                continue;
+            }
             let end = self.cluster.end(place.0, place.1)?;
             let done = self.ledger.done(group, place);
             if done < end {

@@ -69,10 +69,13 @@ impl Cluster {
         (topic.id == id).then_some(topic)
     }
 
-    /// Whether there was another topic of the name before this one.
-    pub(crate) fn was_recreated(&self, name: &str, id: Uuid) -> bool {
-        let mut names = self.names.iter();
-        names.any(|(other, other_name)| *other < id && **other_name == *name)
+    /// Whether there has been more than one topic of the name.
+    pub(crate) fn was_recreated(&self, name: &str) -> bool {
+        self.names
+            .values()
+            .filter(|other| ***other == *name)
+            .count()
+            > 1
     }
 
     /// What a topic was called, whether it still exists or not.

@@ -4,7 +4,7 @@
 //! records as one batch, and answers once that is durable. While it appends it takes nothing.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -51,6 +51,8 @@ pub(crate) enum Input {
     Request(Origin, Box<Request>),
     Done(WorkDone),
     News,
+    /// A connection has closed.
+    Closed(ConnectionId),
 }
 
 /// What becomes of an append.
@@ -90,6 +92,10 @@ pub(crate) struct Coordinator {
     /// A shard that has loaded all that is durable.
     pub(crate) standby: Shard,
     pub(crate) works: BTreeMap<u64, Work>,
+    /// Which members have sent heartbeats over each connection.
+    pub(crate) heard: BTreeMap<ConnectionId, BTreeSet<(Id, Id)>>,
+    /// The topics as the shard knows them.
+    pub(crate) view: Arc<Topics>,
 }
 
 impl Coordinator {
@@ -112,6 +118,8 @@ impl Coordinator {
             mirror: shard([0; 32]),
             standby: shard([0; 32]),
             works: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            view: topics.clone(),
             config,
         }
     }
@@ -163,6 +171,18 @@ impl Coordinator {
         let now = self.clock(now);
         if let Some(shard) = &mut self.shard {
             self.tokens.insert(token, origin);
+            if let (
+                Origin::Node {
+                    connection,
+                    is_ghost: false,
+                    ..
+                },
+                Request::ConsumerGroupHeartbeat { request, .. },
+            ) = (origin, &request)
+            {
+                let member = (Id::from(&*request.group_id), Id::from(&*request.member_id));
+                self.heard.entry(connection).or_default().insert(member);
+            }
             let caller = match origin {
                 Origin::Node {
                     node,

@@ -10,6 +10,7 @@ mod cluster;
 mod coordinator;
 mod invariants;
 mod ledger;
+pub mod model;
 mod node;
 mod profile;
 mod random;

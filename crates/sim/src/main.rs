@@ -6,7 +6,10 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use kohort_sim::Seeds;
+use kohort_sim::{
+    Seeds,
+    model::{WORLDS, explore},
+};
 
 /// Simulated groups.
 #[derive(Parser)]
@@ -38,29 +41,57 @@ enum Task {
         /// Print all that happens
         #[arg(long)]
         trace: bool,
+        /// End after so many failures
+        #[arg(long, default_value_t = 5)]
+        failures: usize,
+    },
+    /// Goes through all states of small worlds
+    Model {
+        /// Only worlds whose name contains this
+        #[arg(default_value = "")]
+        name: String,
+        /// The large ones as well
+        #[arg(long)]
+        large: bool,
+        /// No more states than so many of each
+        #[arg(long, default_value_t = 5_000_000)]
+        states: u64,
     },
 }
 
 fn main() -> ExitCode {
-    let Task::Run {
-        seeds,
-        from,
-        seconds,
-        threads,
-        twice,
-        trace,
-    } = Arguments::parse().task;
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let began = Instant::now();
-    let totals = Seeds {
-        from,
-        count: seeds,
-        limit: seconds.map(Duration::from_secs),
-        threads: threads.unwrap_or(cores),
-        twice,
-        trace,
+    match Arguments::parse().task {
+        Task::Run {
+            seeds,
+            from,
+            seconds,
+            threads,
+            twice,
+            trace,
+            failures,
+        } => {
+            let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+            run(&Seeds {
+                from,
+                count: seeds,
+                limit: seconds.map(Duration::from_secs),
+                threads: threads.unwrap_or(cores),
+                twice,
+                trace,
+                failures_max: failures,
+            })
+        }
+        Task::Model {
+            name,
+            large,
+            states,
+        } => model(&name, large, states),
     }
-    .run();
+}
+
+fn run(seeds: &Seeds) -> ExitCode {
+    let began = Instant::now();
+    let totals = seeds.run();
     for (seed, failure) in &totals.failures {
         println!("\nseed {seed}: {failure}");
         println!("again: cargo xtask sim --from {seed} --seeds 1 --trace");
@@ -78,4 +109,22 @@ fn main() -> ExitCode {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }
+}
+
+fn model(name: &str, large: bool, states_max: u64) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for world in WORLDS {
+        if !world.name.contains(name) || (world.is_large && !large) {
+            continue;
+        }
+        let began = Instant::now();
+        match explore(&world.small, states_max) {
+            Ok(explored) => println!("{}: {explored:?} in {:?}", world.name, began.elapsed()),
+            Err(problem) => {
+                println!("{}: {problem}", world.name);
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    code
 }

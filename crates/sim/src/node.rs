@@ -72,7 +72,10 @@ pub(crate) struct Node {
 /// A partition that an application has.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
+    /// The topic that it was given.
     pub(crate) topic_id: Uuid,
+    /// The topic that it reads: for a classic member another one, when there is another of the name.
+    pub(crate) reads: Uuid,
     /// The next record to be processed; `None` until the committed offset is known.
     pub(crate) position: Option<i64>,
     pub(crate) committed: i64,
@@ -88,6 +91,7 @@ impl Held {
     pub(crate) fn new(topic_id: Uuid) -> Held {
         Held {
             topic_id,
+            reads: topic_id,
             position: None,
             committed: 0,
             is_fetching: false,
@@ -108,7 +112,8 @@ pub(crate) enum Call {
 /// A commit under way.
 #[derive(Debug, Clone)]
 pub(crate) struct Commit {
-    pub(crate) offsets: Vec<(Key, i64)>,
+    /// Each with the topic that it was read from.
+    pub(crate) offsets: Vec<(Key, Uuid, i64)>,
     /// The revocation that waits for it.
     pub(crate) revocation: Option<(StepId, Vec<Key>)>,
     pub(crate) tries: u32,

@@ -118,6 +118,8 @@ fn config(random: &mut Random) -> Config {
         group_initial_rebalance_delay_ms: *random.one_of(&[0, 500, 3_000]),
         consumer_session_timeout_ms: *random.one_of(&[6_000, 15_000, 45_000]),
         consumer_heartbeat_interval_ms: *random.one_of(&[500, 1_000, 3_000]),
+        consumer_shortest_heartbeat_interval_ms: *random.one_of(&[250, 5_000]),
+        consumer_connection_grace_ms: *random.one_of(&[0, 500, 10_000]),
         consumer_assignment_interval_ms: *random.one_of(&[0, 1_000, 1_000, 5_000]),
         consumer_assignors: random
             .one_of(&[

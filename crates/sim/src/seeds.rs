@@ -25,6 +25,8 @@ pub struct Seeds {
     pub twice: bool,
     /// Print all that happens.
     pub trace: bool,
+    /// How many failures are enough.
+    pub failures_max: usize,
 }
 
 /// What all runs came to.
@@ -41,9 +43,6 @@ pub struct Totals {
     /// The seeds that failed, each with what was wrong and the end of its trace.
     pub failures: Vec<(u64, String)>,
 }
-
-/// How many failures are enough.
-const FAILURES_MAX: usize = 5;
 
 impl Seeds {
     /// Runs them. A failure does not end it; several do.
@@ -76,7 +75,7 @@ impl Seeds {
                         }
                         if let Some(failure) = failure {
                             totals.failures.push((seed, failure));
-                            if totals.failures.len() >= FAILURES_MAX {
+                            if totals.failures.len() >= self.failures_max {
                                 stop.store(true, Ordering::Relaxed);
                             }
                         }

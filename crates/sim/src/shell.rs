@@ -1,12 +1,12 @@
 //! What the shell of the coordinator does: see [`Coordinator`](crate::coordinator::Coordinator).
 
-use kohort_group::coordinator::{Outbox, Reply, Request};
+use kohort_group::coordinator::{Connection, Outbox, Reply, Request};
 use kohort_wire::{ByteString, messages::*};
 
 use crate::{
     coordinator::{Fate, Input, Origin},
     invariants::Happened,
-    node::group_of,
+    node::{Call, ConnectionId, group_of},
     world::{Event, World},
 };
 
@@ -49,6 +49,15 @@ impl World {
             .inputs
             .push_back(Input::Request(origin, Box::new(request)));
         self.coordinator_turn();
+    }
+
+    /// The broker has noticed that a connection is closed.
+    pub(crate) fn closed(&mut self, connection: ConnectionId) {
+        if self.coordinator.heard.contains_key(&connection) && self.coordinator.shard.is_some() {
+            let input = Input::Closed(connection);
+            self.coordinator.inputs.push_back(input);
+            self.coordinator_turn();
+        }
     }
 
     pub(crate) fn news(&mut self) {
@@ -112,9 +121,20 @@ impl World {
                 }
                 self.acted();
             }
+            Input::Closed(connection) => {
+                let coordinator = &mut self.coordinator;
+                let members = coordinator.heard.remove(&connection).unwrap_or_default();
+                let members: Vec<_> = members.into_iter().collect();
+                if let Some(shard) = &mut coordinator.shard {
+                    let out = &mut coordinator.out;
+                    shard.connection_closed(Connection(connection), &members, now, out);
+                }
+                self.acted();
+            }
             Input::News => {
                 let topics = self.cluster.snapshot();
                 let coordinator = &mut self.coordinator;
+                coordinator.view = topics.clone();
                 if let Some(shard) = &mut coordinator.shard {
                     shard.topics_changed(topics, now, &mut coordinator.out);
                 }
@@ -340,6 +360,7 @@ impl World {
             self.coordinator.compact(keeps_tombstones);
         }
         let topics = self.cluster.snapshot();
+        self.coordinator.view = topics.clone();
         let seed = self.random.seed();
         let shard = self.coordinator.replay(topics.clone(), seed);
         let mirror = self.coordinator.replay(topics, [0; 32]);
@@ -381,6 +402,7 @@ impl World {
         self.coordinator.is_running = false;
         self.coordinator.inputs.clear();
         self.coordinator.works.clear();
+        self.coordinator.heard.clear();
         self.coordinator.tokens.clear();
         for node in 0..self.nodes.len() {
             if self.nodes[node].is_alive {
@@ -461,30 +483,57 @@ impl World {
 }
 
 impl World {
-    /// Notes whether a commit by name is meant for a topic that has not the name any more.
+    /// Notes whether a commit or a fetch by name is meant for another topic than the coordinator
+    /// takes it for.
     fn confuse(&mut self, origin: Origin, request: &Request) {
-        let (Origin::Node { node, .. }, Request::OffsetCommit { request, .. }) = (origin, request)
-        else {
+        let Origin::Node { node, call, .. } = origin else {
             return;
         };
-        for topic in request
-            .topics
-            .iter()
-            .filter(|topic| topic.topic_id.is_zero())
-        {
-            let known = self.cluster.get(&topic.name).map(|known| known.id);
-            let partitions = topic.partitions.iter();
-            let mut held = partitions.map(|partition| {
-                let key = (topic.name.clone(), partition.partition_index);
-                let held = self.nodes[node].partitions.get(&key);
-                held.map(|held| held.topic_id)
-            });
-            // What it has let go of meanwhile may have been of either.
-            let was_recreated = known.is_some_and(|id| self.cluster.was_recreated(&topic.name, id));
-            if held.any(|held| held != known) && was_recreated {
-                self.confused.insert(topic.name.clone());
+        let read = |name: &ByteString, partition: i32| {
+            let key = (name.clone(), partition);
+            match (request, self.nodes[node].calls.get(&call)) {
+                (Request::OffsetCommit { .. }, Some(Call::Commit(commit))) => {
+                    let mut offsets = commit.offsets.iter();
+                    offsets.find(|(other, ..)| *other == key).map(|o| o.1)
+                }
+                (Request::OffsetFetch { .. }, Some(_)) => {
+                    let held = self.nodes[node].partitions.get(&key);
+                    held.map(|held| held.reads)
+                }
+                // It has been given up.
+                _ => None,
+            }
+        };
+        let named: Vec<(ByteString, Vec<i32>)> = match request {
+            Request::OffsetCommit { request, .. } => {
+                let topics = request.topics.iter().filter(|t| t.topic_id.is_zero());
+                let partitions = |topic: &OffsetCommitRequestTopic| {
+                    let partitions = topic.partitions.iter();
+                    partitions.map(|p| p.partition_index).collect()
+                };
+                topics.map(|t| (t.name.clone(), partitions(t))).collect()
+            }
+            Request::OffsetFetch { request, .. } => {
+                let topics = request.topics.iter().flatten();
+                let topics = topics.filter(|t| t.topic_id.is_zero());
+                topics
+                    .map(|t| (t.name.clone(), t.partition_indexes.clone()))
+                    .collect()
+            }
+            _ => return,
+        };
+        let mut confused = Vec::new();
+        for (name, partitions) in named {
+            let known = self.cluster.get(&name).map(|known| known.id);
+            let view = self.coordinator.view.get(&name).map(|known| known.id);
+            let mut read = partitions.into_iter().map(|p| read(&name, p));
+            // What has been given up meanwhile may have been of either.
+            let is_other = known != view || read.any(|read| read != known);
+            if is_other && self.cluster.was_recreated(&name) {
+                confused.push(name);
             }
         }
+        self.confused.extend(confused);
     }
 }
 

@@ -107,6 +107,8 @@ pub(crate) enum Event {
     },
     News,
     TopicsDeleted(Vec<ByteString>),
+    /// The broker notices that a connection has closed.
+    Closed(ConnectionId),
     Produce,
     Adversity,
 }
@@ -216,6 +218,8 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         match event {
+            // The last of them is lost.
+            Event::Arrive { is_ghost: true, .. } if self.is_calm => {}
             Event::Arrive {
                 node,
                 life,
@@ -238,6 +242,7 @@ impl World {
             Event::WorkDone { work } => self.work_done(work),
             Event::News => self.news(),
             Event::TopicsDeleted(topics) => self.topics_deleted(topics),
+            Event::Closed(connection) => self.closed(connection),
             Event::Produce => self.produce(),
             Event::Adversity => self.adversity(),
             Event::Start { node } => self.start_if_due(node),

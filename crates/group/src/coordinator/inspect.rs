@@ -21,6 +21,9 @@ use super::{
 /// A partition of a topic.
 pub type Place = (Uuid, i32);
 
+/// Where partitions are rewound to.
+pub type Goals = BTreeMap<(Id, i32), i64>;
+
 /// The durable state of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GroupState {
@@ -28,6 +31,10 @@ pub struct GroupState {
     pub members: MembersState,
     /// Its committed offsets, by topic and partition.
     pub offsets: BTreeMap<(Id, i32), OffsetState>,
+    /// The rewind that is under way: where its partitions go, and what else its record says.
+    pub rewind: Option<(Goals, String)>,
+    /// The last rewind, in the words of [`Debug`](std::fmt::Debug).
+    pub rewound: Option<String>,
 }
 
 /// The durable state of the members of a group.
@@ -192,6 +199,11 @@ impl Shard {
             .collect()
     }
 
+    /// Passes over so many member ids, which a shard before this one may have given out.
+    pub fn skip_member_ids(&mut self, count: u64) {
+        self.member_sequence += count;
+    }
+
     /// A copy with random numbers of its own, in which the same goes on from here.
     pub fn fork(&self, seed: [u8; 32]) -> Shard {
         Shard {
@@ -200,7 +212,7 @@ impl Shard {
             groups: self.groups.clone(),
             rewinding: self.rewinding.clone(),
             alarms: self.alarms.clone(),
-            pace: self.pace.clone(),
+            pace: self.pace,
             random: StdRng::from_seed(seed),
             member_sequence: self.member_sequence,
         }
@@ -224,9 +236,23 @@ fn durable(group: &Group) -> GroupState {
             ((topic.clone(), partition), state)
         })
     });
+    let rewind = group.rewind.as_ref().map(|rewind| {
+        let goals = rewind.goals.iter();
+        let to = goals.map(|(place, goal)| (place.clone(), goal.offset));
+        let record = (
+            rewind.asked_at,
+            &rewind.client_id,
+            &rewind.client_host,
+            &rewind.goals,
+            &rewind.partitions,
+        );
+        (to.collect(), format!("{record:?}"))
+    });
     GroupState {
         members,
         offsets: offsets.collect(),
+        rewind,
+        rewound: group.rewound.as_ref().map(|rewound| format!("{rewound:?}")),
     }
 }
 

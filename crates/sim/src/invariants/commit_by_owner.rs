@@ -8,7 +8,7 @@
 //! leader assigns. Without a member only while the group is empty.
 
 use kohort_group::coordinator::{
-    Reply, Request,
+    Record, Reply, Request,
     inspect::{ConsumerGroupState, MembersState, Place},
 };
 use kohort_wire::messages::{OffsetCommitRequest, OffsetCommitResponse};
@@ -23,11 +23,12 @@ impl Invariant for CommitByOwner {
         "a commit is accepted from nobody but the owner"
     }
 
-    fn after(&mut self, world: &World, happened: &Happened<'_>) -> Result<(), String> {
+    fn after(&mut self, _world: &World, happened: &Happened<'_>) -> Result<(), String> {
         let Happened::Decided {
             request: Request::OffsetCommit { request, .. },
             before,
             reply: Some(Reply::OffsetCommit(response)),
+            records,
             ..
         } = happened
         else {
@@ -35,10 +36,20 @@ impl Invariant for CommitByOwner {
         };
         let members = before.get(&*request.group_id).map(|group| &group.members);
         for (topic, partition) in accepted(response) {
-            let Some(known) = world.cluster.get(topic) else {
+            // The topic that the coordinator took it for: it may not have heard of another yet.
+            let mut written = records.iter().filter_map(|record| match record {
+                Record::OffsetCommit(key, Some(value))
+                    if *key.topic == *topic && key.partition == partition =>
+                {
+                    Some(value.topic_id)
+                }
+                _ => None,
+            });
+            let Some(topic_id) = written.next() else {
+                // Asked for as a rewind, which happens later.
                 continue;
             };
-            let place = (known.id, partition);
+            let place = (topic_id, partition);
             let verdict = match members {
                 Some(MembersState::Consumer(group)) => consumer(group, request, place),
                 Some(MembersState::Classic(group)) => {

@@ -76,11 +76,20 @@ fn is_written(group: &GroupState) -> bool {
         MembersState::Classic(classic) => classic.record.as_ref().is_none_or(|r| r.is_empty()),
         MembersState::Consumer(_) => false,
     };
-    !is_unwritten || !group.offsets.is_empty()
+    !is_unwritten || !group.offsets.is_empty() || group.rewind.is_some()
 }
 
 fn same(live: &GroupState, loaded: &GroupState) -> bool {
-    if live.offsets != loaded.offsets {
+    let apart = |group: &GroupState| {
+        let GroupState {
+            offsets,
+            rewind,
+            rewound,
+            ..
+        } = group.clone();
+        (offsets, rewind, rewound)
+    };
+    if apart(live) != apart(loaded) {
         return false;
     }
     match (&live.members, &loaded.members) {

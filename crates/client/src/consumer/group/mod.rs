@@ -59,8 +59,7 @@ enum Event {
     StepDone(u64, StepId),
     /// Names of topics by id; and those that are not known yet.
     Resolved(BTreeMap<Uuid, ByteString>, Vec<Uuid>),
-    /// Of these topics, so many partitions of those that exist.
-    Counted(Vec<ByteString>, PartitionCounts),
+    Counted(PartitionCounts),
     /// The topics that match the regular expression, or not known.
     Matched(Option<Vec<ByteString>>),
 }
@@ -86,7 +85,7 @@ pub(super) struct GroupTask {
     regex: Option<(Regex, Instant)>,
     matching: bool,
     /// As the leader: how many partitions there were when they were last assigned.
-    counted: Option<(Vec<ByteString>, PartitionCounts)>,
+    counted: Option<PartitionCounts>,
     closing: bool,
     /// The member has given up.
     failed: bool,
@@ -317,8 +316,8 @@ impl GroupTask {
                     self.resolve(missing);
                 }
             }
-            Event::Counted(topics, counts) => {
-                self.counted = Some((topics, counts.clone()));
+            Event::Counted(counts) => {
+                self.counted = Some(counts.clone());
                 self.member.partition_counts(counts);
             }
             Event::Matched(topics) => {

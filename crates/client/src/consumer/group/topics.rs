@@ -68,18 +68,15 @@ impl GroupTask {
                 tracing::debug!(%error, "the partitions cannot be counted yet");
                 sleep(cluster.config().retry_backoff.after(failures)).await;
             }
-            let counts = counts(&cluster.metadata(), &topics);
-            Event::Counted(topics, counts)
+            Event::Counted(counts(&cluster.metadata(), &topics))
         }));
     }
 
     /// As the leader of a classic group: partitions have come or gone.
     pub(super) fn metadata_changed(&mut self) {
-        let Some((topics, counted)) = &self.counted else {
-            return;
-        };
-        // Those that did not exist then, too.
-        let now_counted = counts(&self.shared.cluster.metadata(), topics);
+        let Some(counted) = &self.counted else { return };
+        let topics: Vec<_> = counted.keys().cloned().collect();
+        let now_counted = counts(&self.shared.cluster.metadata(), &topics);
         if now_counted != *counted {
             self.counted = None;
             let now = self.now();

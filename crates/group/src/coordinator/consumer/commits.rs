@@ -51,6 +51,21 @@ impl ConsumerGroup {
         CommitRule::OwnedSince(member, epoch).check(topic_id, partition)
     }
 
+    /// Kafka lets a member at its epoch commit any partition of the group. Here it may not be one that
+    /// another member owns: a commit that has been under way for long must not move its offset.
+    pub(crate) fn refuse_other_owner(
+        &self,
+        request: &OffsetCommitRequest,
+        topic_id: Uuid,
+        partition: i32,
+    ) -> Result<(), ErrorCode> {
+        let owner = self.owner(topic_id, partition);
+        match (owner, self.member(&request.member_id)) {
+            (Some(owner), Some(member)) if *owner != member.id => Err(stale(member)),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether offsets may be fetched: by a member at its epoch, or by whoever is none.
     pub(crate) fn validate_fetch(
         &self,

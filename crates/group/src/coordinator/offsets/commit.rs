@@ -175,6 +175,7 @@ impl Shard {
         if let Some(group) = self.consumer_group(&request.group_id) {
             let rule = group.validate_commit(version, request)?;
             rule.check(topic_id, partition.partition_index)?;
+            group.refuse_other_owner(request, topic_id, partition.partition_index)?;
         }
         let topic_id = known.id;
         if let Some(group) = self.groups.get_mut(&*request.group_id) {

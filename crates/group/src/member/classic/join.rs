@@ -89,7 +89,7 @@ impl ClassicMember {
         self.assignor = answer.protocol_name.as_ref().map(own);
         self.next_heartbeat = Some(after(now, self.config.heartbeat_interval_ms));
         self.heartbeat = None;
-        if answer.leader != answer.member_id || answer.skip_assignment {
+        if answer.leader != answer.member_id {
             return self.sync(Vec::new());
         }
         let members = answer.members.iter().map(|member| {
@@ -107,9 +107,14 @@ impl ClassicMember {
                 let mut topics: Vec<_> = topics.cloned().collect();
                 topics.sort();
                 topics.dedup();
+                self.actions.push(Action::CountPartitions(topics));
+                // A static leader that came back leaves the assignment as it is (KIP-814). It leads
+                // all the same, and has to notice when there are other partitions.
+                if answer.skip_assignment {
+                    return self.sync(Vec::new());
+                }
                 self.members = members;
                 self.state = ClassicState::Counting;
-                self.actions.push(Action::CountPartitions(topics));
             }
             Err(error) => self.fatal(error),
         }

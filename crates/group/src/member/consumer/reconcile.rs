@@ -76,10 +76,17 @@ impl ConsumerMember {
             return;
         }
         let added: Ids = reachable.difference(&self.owned).copied().collect();
-        if added.is_empty() {
+        if added.is_empty() || self.is_unsure() {
             return;
         }
         self.assign(&added);
+    }
+
+    /// Whether the coordinator may have heard, by a heartbeat that has not been answered, that the
+    /// member does not have what it was last told to take over. It may have given that to another
+    /// since, so nothing is taken over before it has answered.
+    fn is_unsure(&self) -> bool {
+        self.in_flight.is_some() || self.known.is_none()
     }
 
     fn assign(&mut self, added: &Ids) {
@@ -143,7 +150,7 @@ impl ConsumerMember {
                 let added = self.target.difference(&self.owned);
                 let waits_for_names = added.clone().all(|(id, _)| !self.names.contains_key(id));
                 // First let go, then take over, then tell; nothing to take over means tell now.
-                if revoked && !waits_for_names {
+                if revoked && !waits_for_names && !self.is_unsure() {
                     self.reconcile();
                 } else {
                     self.go(MemberState::Acknowledging);
