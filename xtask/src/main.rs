@@ -69,9 +69,9 @@ enum Task {
         /// Only bugs whose name contains this
         #[arg(default_value = "")]
         name: String,
-        /// Run the tests of the group protocol as well
+        /// Ask the simulator, the models and the tests, also if the first has found it
         #[arg(long)]
-        tests: bool,
+        all: bool,
     },
     /// The criterion benches of the hot paths
     Bench {
@@ -164,7 +164,7 @@ fn perform(task: Task) -> Result<bool, Failure> {
         }
         Task::Sim(seeds) => simulate::sim(&workspace, &seeds),
         Task::Model(worlds) => simulate::model(&workspace, &worlds),
-        Task::PlantedBugs { name, tests } => simulate::planted_bugs(&workspace, &name, tests),
+        Task::PlantedBugs { name, all } => simulate::planted_bugs(&workspace, &name, all),
         Task::Test(selection) => {
             let mut report = Report::default();
             run_checks(&workspace, &selection, &mut report);

@@ -310,14 +310,23 @@ fn x4_a_deleted_group_stays_deleted_after_a_restart() {
 
 #[test]
 fn offsets_of_a_deleted_topic_go_with_it() {
-    let mut world = World::new();
-    world.commit("g", "", -1, &[1, 2]);
-    world.ask(Request::TopicsDeleted {
-        topics: vec!["a".into()],
-    });
-    assert_eq!(world.committed("g"), [-1; 4]);
-    world.restart();
-    assert_eq!(world.committed("g"), [-1; 4]);
+    // Whether the news of it comes first or last.
+    for is_first in [true, false] {
+        let mut world = World::new();
+        world.commit("g", "", -1, &[1, 2]);
+        if is_first {
+            world.set_topics([topic("b", 4)]);
+        }
+        world.ask(Request::TopicsDeleted {
+            topics: vec!["a".into()],
+        });
+        if !is_first {
+            world.set_topics([topic("b", 4)]);
+        }
+        assert_eq!(world.committed("g"), [-1; 4]);
+        world.restart();
+        assert_eq!(world.committed("g"), [-1; 4]);
+    }
 }
 
 #[test]

@@ -24,6 +24,9 @@ const HEARTBEATS_MAX: Millis = 12;
 /// How many times in a row, 200 ms apart, a group is found at rest before it is held to be.
 const RESTS: u32 = 20;
 
+/// When a topic grows once more, if the groups have not come to rest by then.
+const GROWS_AFTER_MS: Millis = 80_000;
+
 /// For how long a group is watched after it has come to rest: nothing moves any more.
 const WATCH_MS: Millis = 12_000;
 
@@ -43,9 +46,6 @@ impl World {
                 self.create(topic);
             }
         }
-        // A leader that was away while partitions came notices them with the next ones.
-        self.cluster.grow(TOPICS[0], 1);
-        self.topics_changed();
         let makes_equal = self.random.percent(60);
         for group in self.groups() {
             let members = self.those(|node| node.is_up() && node.role.group == group);
@@ -69,7 +69,14 @@ impl World {
         let begin = self.now;
         let limit = begin + self.limit_ms();
         let mut rests = 0;
+        let mut has_grown = false;
         while self.failure.is_none() {
+            // A static leader that was away while partitions came notices them with the next ones.
+            if !has_grown && self.now > begin + GROWS_AFTER_MS {
+                has_grown = true;
+                self.cluster.grow(TOPICS[0], 1);
+                self.topics_changed();
+            }
             let problem = self.unrest();
             match problem {
                 // News of topics may still be on its way to members.

@@ -211,6 +211,7 @@ impl Shard {
             topics: self.topics.clone(),
             groups: self.groups.clone(),
             rewinding: self.rewinding.clone(),
+            deleted_topics: self.deleted_topics.clone(),
             alarms: self.alarms.clone(),
             pace: self.pace,
             random: StdRng::from_seed(seed),

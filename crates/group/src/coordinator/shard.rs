@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
+use kohort_wire::ByteString;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use rustc_hash::FxHashMap;
 
@@ -26,6 +27,8 @@ pub struct Shard {
     pub(crate) groups: FxHashMap<Id, Group>,
     /// The groups that have a rewind under way.
     pub(crate) rewinding: BTreeSet<Id>,
+    /// Topics that were deleted, of which there may be no news yet.
+    pub(crate) deleted_topics: Vec<ByteString>,
     pub(crate) alarms: Alarms,
     pub(crate) pace: Pace,
     pub(super) random: StdRng,
@@ -64,6 +67,7 @@ impl Shard {
             topics,
             groups: FxHashMap::default(),
             rewinding: BTreeSet::new(),
+            deleted_topics: Vec::new(),
             alarms: Alarms::default(),
             pace: Pace::FREE,
             random: StdRng::from_seed(seed),
@@ -186,6 +190,7 @@ impl Shard {
     pub fn topics_changed(&mut self, topics: Arc<Topics>, now: Millis, out: &mut Outbox) {
         self.topics = topics;
         let step = &mut Step { now, out };
+        self.finish_topics_deleted(step);
         self.consumer_topics_changed(step);
         self.advance_rewinds(step);
     }

@@ -206,7 +206,7 @@ impl Client {
                 }
                 ErrorCode::MEMBER_ID_REQUIRED => self.given_id = answer.member_id.to_string(),
                 ErrorCode::REBALANCE_IN_PROGRESS => {}
-                _ => self.forget(),
+                code => self.fenced(code),
             },
             Some(Reply::SyncGroup(answer)) => match answer.error_code {
                 ErrorCode::NONE => {
@@ -214,14 +214,23 @@ impl Client {
                     self.phase = Phase::Heartbeat;
                 }
                 ErrorCode::REBALANCE_IN_PROGRESS => self.phase = Phase::Join,
-                _ => self.forget(),
+                code => self.fenced(code),
             },
             Some(Reply::Heartbeat(answer)) => match answer.error_code {
                 ErrorCode::NONE => {}
                 ErrorCode::REBALANCE_IN_PROGRESS => self.phase = Phase::Join,
-                _ => self.forget(),
+                code => self.fenced(code),
             },
             Some(_) => {}
+        }
+    }
+
+    /// A classic member that is behind keeps its id.
+    fn fenced(&mut self, code: ErrorCode) {
+        let given_id = std::mem::take(&mut self.given_id);
+        self.forget();
+        if code == ErrorCode::ILLEGAL_GENERATION {
+            self.given_id = given_id;
         }
     }
 

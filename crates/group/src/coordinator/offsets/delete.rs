@@ -124,6 +124,25 @@ impl Shard {
         topics: Vec<ByteString>,
         step: &mut Step<'_>,
     ) {
+        self.forget_offsets_of(&topics, step);
+        // The news of it may be yet to come: then the topic seems to be there, and its offsets stay
+        // for so long.
+        let is_known = |topic: &ByteString| self.topics.get(topic).is_some();
+        let known: Vec<ByteString> = topics.into_iter().filter(is_known).collect();
+        self.deleted_topics.extend(known);
+        step.reply(token, Reply::TopicsDeleted);
+    }
+
+    /// There is news of topics: what was deleted is known to be.
+    pub(crate) fn finish_topics_deleted(&mut self, step: &mut Step<'_>) {
+        let topics = std::mem::take(&mut self.deleted_topics);
+        self.forget_offsets_of(&topics, step);
+    }
+
+    fn forget_offsets_of(&mut self, topics: &[ByteString], step: &mut Step<'_>) {
+        if topics.is_empty() {
+            return;
+        }
         let mut records = Vec::new();
         for group in self.groups.values() {
             for (topic, partitions) in group.offsets.iter() {
@@ -141,6 +160,5 @@ impl Shard {
         for record in records {
             self.emit(record, step);
         }
-        step.reply(token, Reply::TopicsDeleted);
     }
 }
