@@ -82,7 +82,7 @@ pub const WORLDS: &[Named] = &[
             losses: false,
             ..PLAIN
         },
-        is_large: false,
+        is_large: true,
     },
     Named {
         name: "from the classic protocol and back",
@@ -92,7 +92,7 @@ pub const WORLDS: &[Named] = &[
             partitions: 1,
             ..PLAIN
         },
-        is_large: false,
+        is_large: true,
     },
     Named {
         name: "three members, three partitions",
