@@ -252,6 +252,10 @@ impl ConsumerStep<'_, '_> {
             }
             (_, None) => match self.member(member_id) {
                 Some(member) => Admission::Known(member.id.clone()),
+                // It was put out and does not know: what it still has may be with others.
+                None if !is_unknown && !subscription.owned_partitions.is_empty() => {
+                    return Err(Refusal::unknown_member(member_id, self.id));
+                }
                 None => Admission::New(self.group.intern(member_id)),
             },
             (None, Some(_)) => unreachable!("only an instance has a holder"),

@@ -289,3 +289,22 @@ fn a_member_may_commit_what_it_is_revoking() {
         );
     }
 }
+
+/// Otherwise it would be a member again, with partitions that are with others by then.
+#[test]
+fn a_classic_member_that_was_put_out_is_not_let_in_with_what_it_has() {
+    let mut world = World::new();
+    world.topic("orders", 6);
+    let mut c = Client::new("c", &["orders"]);
+    c.beat(&mut world);
+    let mut a = Classic::new(&["orders"]);
+    assert_eq!(a.join(&mut world).error_code, ErrorCode::NONE);
+    a.owned.insert(("orders".to_owned(), 0));
+    let mut gone = Classic::new(&["orders"]);
+    gone.id.clone_from(&a.id);
+    gone.leave(&mut world);
+    assert!(!world.is_member("group", &a.id));
+    let response = a.join(&mut world);
+    assert_eq!(response.error_code, ErrorCode::UNKNOWN_MEMBER_ID);
+    assert!(!world.is_member("group", &a.id));
+}
