@@ -94,10 +94,10 @@ fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
     )))
 }
 
-/// About two minutes of simulated groups and small models, with every check on.
+/// Some seeds of simulated groups, and the small models.
 fn simulation(workspace: &Workspace) -> Result<Passed, Failure> {
     let mut command = simulate::simulator(workspace);
-    command.args(["run", "--seeds=200", "--seconds=120"]);
+    command.args(["run", "--seeds=100", "--seconds=120"]);
     let log = cargo(workspace, command, "simulation", 15)?;
     let said = std::fs::read_to_string(&log)?;
     let mut command = simulate::simulator(workspace);
