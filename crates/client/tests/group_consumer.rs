@@ -199,6 +199,26 @@ async fn a_regular_expression_finds_topics_that_come_later() {
     }
 }
 
+#[tokio::test]
+async fn a_topic_that_comes_after_it_was_subscribed_is_read() {
+    let servers = servers().await;
+    for protocol in PROTOCOLS {
+        let mut config = config(&servers, &unique("group"), protocol);
+        config.client.metadata_max_age = Duration::from_millis(200);
+        config.client.allow_auto_create_topics = false;
+        let (admin, first) = with_topic(&servers, 1).await;
+        let later = unique("later");
+        let consumer = Arc::new(Consumer::connect(config).await.unwrap());
+        consumer.subscribe([first.as_str(), &later]).unwrap();
+        let polling = keep_polling(consumer.clone());
+        until(async || consumer.assignment().len() == 1).await;
+        let new = kohort::admin::NewTopic::new(later.as_str(), 2);
+        admin.create_topic(&new).await.unwrap();
+        until(async || consumer.assignment().len() == 3).await;
+        polling.abort();
+    }
+}
+
 /// M12
 #[tokio::test]
 async fn dropping_a_consumer_returns_at_once_and_its_partitions_go_to_others() {

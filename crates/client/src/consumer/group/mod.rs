@@ -32,6 +32,7 @@ use crate::{
     committed::Committer,
     rpc::{Destination, random_u32},
 };
+use topics::Counted;
 
 /// How long after a consumer was dropped it is tried to tell the coordinator.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -59,7 +60,9 @@ enum Event {
     StepDone(u64, StepId),
     /// Names of topics by id; and those that are not known yet.
     Resolved(BTreeMap<Uuid, ByteString>, Vec<Uuid>),
-    Counted(PartitionCounts),
+    Counted(Vec<ByteString>, PartitionCounts),
+    /// It was looked for topics and partitions that have come since they were counted.
+    CountedAgain,
     /// The topics that match the regular expression, or not known.
     Matched(Option<Vec<ByteString>>),
 }
@@ -85,7 +88,7 @@ pub(super) struct GroupTask {
     regex: Option<(Regex, Instant)>,
     matching: bool,
     /// As the leader: how many partitions there were when they were last assigned.
-    counted: Option<PartitionCounts>,
+    counted: Option<Counted>,
     closing: bool,
     /// The member has given up.
     failed: bool,
@@ -245,8 +248,9 @@ impl GroupTask {
             .as_ref()
             .filter(|_| !self.matching)
             .map(|(_, at)| *at);
+        let count = self.counted.as_ref().and_then(Counted::again);
         let poll = self.poll_deadline();
-        let times = [member, regex, poll].into_iter().flatten();
+        let times = [member, regex, count, poll].into_iter().flatten();
         times.min().unwrap_or_else(far_away)
     }
 
@@ -272,6 +276,14 @@ impl GroupTask {
         self.member.wake(now);
         if self.regex.as_ref().is_some_and(|(_, at)| passed(*at)) {
             self.match_topics();
+        }
+        if self
+            .counted
+            .as_ref()
+            .and_then(Counted::again)
+            .is_some_and(passed)
+        {
+            self.count_again();
         }
     }
 
@@ -316,10 +328,11 @@ impl GroupTask {
                     self.resolve(missing);
                 }
             }
-            Event::Counted(counts) => {
-                self.counted = Some(counts.clone());
+            Event::Counted(topics, counts) => {
+                self.counted = Some(self.counted(topics, counts.clone()));
                 self.member.partition_counts(counts);
             }
+            Event::CountedAgain => self.counted_again(),
             Event::Matched(topics) => {
                 self.matching = false;
                 self.matched(topics);

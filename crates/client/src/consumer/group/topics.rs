@@ -19,6 +19,22 @@ pub(super) fn whole(regex: &str) -> Result<Regex> {
         .map_err(|error| Error::State(format!("{regex} is not a regular expression: {error}")))
 }
 
+/// The topics that a leader assigned, and how many partitions they had.
+pub(super) struct Counted {
+    topics: Vec<ByteString>,
+    counts: PartitionCounts,
+    /// When to look again.
+    again: Instant,
+    looking: bool,
+}
+
+impl Counted {
+    /// When to look again, unless that is under way.
+    pub(super) fn again(&self) -> Option<Instant> {
+        (!self.looking).then_some(self.again)
+    }
+}
+
 impl GroupTask {
     /// Finds the names of topics.
     pub(super) fn resolve(&mut self, ids: Vec<Uuid>) {
@@ -68,16 +84,50 @@ impl GroupTask {
                 tracing::debug!(%error, "the partitions cannot be counted yet");
                 sleep(cluster.config().retry_backoff.after(failures)).await;
             }
-            Event::Counted(counts(&cluster.metadata(), &topics))
+            let counts = counts(&cluster.metadata(), &topics);
+            Event::Counted(topics, counts)
         }));
     }
 
-    /// As the leader of a classic group: partitions have come or gone.
+    pub(super) fn counted(&self, topics: Vec<ByteString>, counts: PartitionCounts) -> Counted {
+        Counted {
+            topics,
+            counts,
+            again: Instant::now() + self.shared.cluster.config().metadata_max_age,
+            looking: false,
+        }
+    }
+
+    /// Looks for topics and partitions that have come since: those that nobody in the group was
+    /// given yet, nobody else would ask for.
+    pub(super) fn count_again(&mut self) {
+        let Some(counted) = &mut self.counted else {
+            return;
+        };
+        counted.looking = true;
+        let wanted = Topics::Named(counted.topics.clone());
+        let cluster = self.shared.cluster.clone();
+        self.events.push(Box::pin(async move {
+            if let Err(error) = cluster.refresh(&wanted).await {
+                tracing::debug!(%error, "the partitions cannot be counted again yet");
+            }
+            Event::CountedAgain
+        }));
+    }
+
+    pub(super) fn counted_again(&mut self) {
+        let again = Instant::now() + self.shared.cluster.config().metadata_max_age;
+        if let Some(counted) = &mut self.counted {
+            counted.looking = false;
+            counted.again = again;
+        }
+    }
+
+    /// As the leader of a classic group: partitions have come or gone. A topic that was asked for
+    /// and did not exist yet has none.
     pub(super) fn metadata_changed(&mut self) {
         let Some(counted) = &self.counted else { return };
-        let topics: Vec<_> = counted.keys().cloned().collect();
-        let now_counted = counts(&self.shared.cluster.metadata(), &topics);
-        if now_counted != *counted {
+        if counts(&self.shared.cluster.metadata(), &counted.topics) != counted.counts {
             self.counted = None;
             let now = self.now();
             if let Member::Classic(member) = &mut self.member {
