@@ -20,7 +20,7 @@ pub(crate) use event::Event;
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
 /// The two group protocols, as clients name them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Protocol {
     /// JoinGroup, SyncGroup, Heartbeat
     Classic,

@@ -3,6 +3,7 @@
 mod agent;
 mod broker;
 mod checks;
+mod differential;
 mod failure;
 mod install;
 mod interrupt;
@@ -73,6 +74,10 @@ enum Task {
         #[arg(long)]
         all: bool,
     },
+    /// Compares kohort's answers with Apache Kafka's, over random scripts of group requests
+    Differential(differential::Options),
+    /// Kills the broker again and again under producers and groups of kohort's client
+    Kills(Kills),
     /// The criterion benches of the hot paths
     Bench {
         /// Only benches whose name contains this
@@ -84,6 +89,22 @@ enum Task {
     /// How long rebalances of a group of a hundred stock consumers take, on kohort and on Apache
     /// Kafka; best on a quiet machine
     RebalanceTimes(rebalances::Options),
+}
+
+#[derive(Args)]
+struct Kills {
+    /// How many times
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    count: u64,
+    /// Chooses the moments
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    from: u64,
+    /// The group's protocol
+    #[arg(long, value_enum, default_value_t = agent::Protocol::Consumer)]
+    protocol: agent::Protocol,
+    /// The program to test, instead of the one built here
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -165,6 +186,28 @@ fn perform(task: Task) -> Result<bool, Failure> {
         Task::Sim(seeds) => simulate::sim(&workspace, &seeds),
         Task::Model(worlds) => simulate::model(&workspace, &worlds),
         Task::PlantedBugs { name, all } => simulate::planted_bugs(&workspace, &name, all),
+        Task::Differential(options) => {
+            let mut report = Report::default();
+            let workspace = with_program(&workspace, options.program.as_ref())?;
+            let run = Run::new(workspace, BrokerKind::Kohort).in_suite("differential")?;
+            report.run("differential", || differential::compare(&run, &options));
+            Ok(report.finish())
+        }
+        Task::Kills(kills) => {
+            let mut report = Report::default();
+            let workspace = with_program(&workspace, kills.program.as_ref())?;
+            let run = Run::new(workspace, BrokerKind::Kohort).in_suite("kills")?;
+            let Kills {
+                count,
+                from,
+                protocol,
+                ..
+            } = kills;
+            report.run("kills", || {
+                scenario::kills(&run, &agent::catalog::KOHORT, protocol, count, from)
+            });
+            Ok(report.finish())
+        }
         Task::Test(selection) => {
             let mut report = Report::default();
             run_checks(&workspace, &selection, &mut report);
@@ -186,6 +229,15 @@ fn perform(task: Task) -> Result<bool, Failure> {
     }
 }
 
+fn with_program(workspace: &Workspace, program: Option<&PathBuf>) -> Result<Workspace, Failure> {
+    Ok(match program {
+        Some(program) => workspace
+            .clone()
+            .with_program(std::path::absolute(program)?),
+        None => workspace.clone(),
+    })
+}
+
 fn run_checks(workspace: &Workspace, selection: &Selection, report: &mut Report) {
     for check in checks::ALL {
         if !selection.chooses(check.name) {
@@ -204,12 +256,7 @@ fn run_suites(
     selection: &Selection,
     report: &mut Report,
 ) -> Result<(), Failure> {
-    let workspace = match &selection.program {
-        Some(program) => workspace
-            .clone()
-            .with_program(std::path::absolute(program)?),
-        None => workspace.clone(),
-    };
+    let workspace = with_program(workspace, selection.program.as_ref())?;
     let run = Run::new(workspace, BrokerKind::Kohort).full(selection.full);
     for suite in suites::all() {
         if !selection.chooses_suite(&suite) {

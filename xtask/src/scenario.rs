@@ -3,6 +3,7 @@
 mod cast;
 mod explained;
 mod group;
+mod kills;
 mod ledger;
 mod mixed;
 mod new_partitions;
@@ -13,6 +14,7 @@ mod static_members;
 
 pub(crate) use explained::explained;
 pub(crate) use group::group;
+pub(crate) use kills::kills;
 pub(crate) use mixed::mixed;
 pub(crate) use new_partitions::new_partitions;
 pub(crate) use rewind::rewind;

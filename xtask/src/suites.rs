@@ -80,6 +80,8 @@ pub(crate) fn all() -> Vec<Suite> {
     suites.extend(java::all());
     suites.extend(client::all());
     suites.extend(projects::all());
+    suites.push(crate::differential::suite());
+    suites.push(crate::differential::state_suite());
     suites
 }
 

@@ -96,6 +96,7 @@ async fn a_group_forms_commits_and_is_described_listed_and_deleted() {
 
     let listed = client.ask(5, ListGroupsRequest::default()).await;
     assert_eq!(&*listed.groups[0].group_id, "g");
+    assert_eq!(&*listed.groups[0].group_type, "classic");
     let describe = DescribeGroupsRequest {
         groups: vec!["g".into(), "nobody".into()],
         include_authorized_operations: true,
@@ -378,12 +379,13 @@ async fn a_member_that_leaves_and_hangs_up_at_once_has_left() {
     let broker = builder().start().await.unwrap();
     let mut client = Client::connect(&broker).await;
     client.find_coordinator("g").await;
+    client.create_topic("t", 1).await;
     for _ in 0..20 {
         let mut member = Client::connect(&broker).await;
         let joined = join_alone(&mut member, "g", None).await;
         // The shard has other things to do first.
         for _ in 0..5 {
-            let request = commit("other", "nothing", 0, 1);
+            let request = commit("other", "t", 0, 1);
             member.send(8, &request).await;
         }
         let request = LeaveGroupRequest {
@@ -438,4 +440,88 @@ async fn a_transactional_producer_learns_at_once_that_there_are_no_transactions(
     };
     let new = client.ask(6, request).await.coordinators.remove(0);
     assert_eq!(new.error_code, ErrorCode::INVALID_REQUEST);
+}
+
+#[tokio::test]
+async fn what_does_not_exist_is_said_whoever_commits_or_deletes_offsets() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    join_alone(&mut client, "g", None).await;
+    let mut request = commit("g", "t", 0, 7);
+    request.generation_id_or_member_epoch = 1;
+    request.member_id = "stranger".into();
+    let mut missing = request.topics[0].partitions[0].clone();
+    missing.partition_index = 1;
+    request.topics[0].partitions.push(missing);
+    let answer = client.ask(9, request.clone()).await;
+    assert_eq!(answer.topics.len(), 1, "{answer:?}");
+    let codes = answer.topics[0].partitions.iter();
+    let codes: Vec<_> = codes
+        .map(|one| (one.partition_index, one.error_code))
+        .collect();
+    let unknown = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+    assert_eq!(codes, [(0, ErrorCode::UNKNOWN_MEMBER_ID), (1, unknown)]);
+    request.topics[0].name = "nothing".into();
+    let answer = client.ask(9, request).await;
+    let mut partitions = answer.topics[0].partitions.iter();
+    assert!(
+        partitions.all(|one| one.error_code == unknown),
+        "{answer:?}"
+    );
+
+    client.ask(9, commit("alone", "t", 0, 7)).await;
+    let partitions = [0, 1].map(|partition_index| OffsetDeleteRequestPartition { partition_index });
+    let delete = OffsetDeleteRequest {
+        group_id: "alone".into(),
+        topics: vec![OffsetDeleteRequestTopic {
+            name: "t".into(),
+            partitions: partitions.to_vec(),
+        }],
+    };
+    let answer = client.ask(0, delete).await;
+    let codes = answer.topics[0].partitions.iter();
+    let codes: Vec<_> = codes
+        .map(|one| (one.partition_index, one.error_code))
+        .collect();
+    assert_eq!(codes, [(0, ErrorCode::NONE), (1, unknown)]);
+}
+
+#[tokio::test]
+async fn a_refused_join_names_no_protocol_in_the_way_of_its_version() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    for (version, name) in [(4, Some(ByteString::new())), (7, None)] {
+        let refused = client.ask(version, join("g", "", None)).await;
+        assert_eq!(refused.error_code, ErrorCode::MEMBER_ID_REQUIRED);
+        assert_eq!(refused.protocol_name, name);
+    }
+}
+
+#[tokio::test]
+async fn a_group_in_a_rebalance_shows_what_its_members_had() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    join_alone(&mut client, "g", None).await;
+    let mut other = Client::connect(&broker).await;
+    let id = other.ask(9, join("g", "", None)).await.member_id;
+    other.send(9, &join("g", &id, None)).await;
+    let describe = || DescribeGroupsRequest {
+        groups: vec!["g".into()],
+        ..DescribeGroupsRequest::default()
+    };
+    let group = loop {
+        let mut answer = client.ask(5, describe()).await;
+        let group = answer.groups.pop().unwrap();
+        if &*group.group_state == "PreparingRebalance" && group.members.len() == 2 {
+            break group;
+        }
+    };
+    let mut assignments: Vec<_> = group
+        .members
+        .iter()
+        .map(|it| &it.member_assignment[..])
+        .collect();
+    assignments.sort_unstable();
+    assert_eq!(assignments, [&b""[..], b"all"]);
 }

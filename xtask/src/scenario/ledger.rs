@@ -135,6 +135,21 @@ impl Ledger {
         self.places.len()
     }
 
+    /// The first place whose value was sent before that of the place in front of it, where there
+    /// was one producer that sent all values in order.
+    pub(super) fn first_out_of_order(&self) -> Option<(i32, i64)> {
+        let mut last: BTreeMap<i32, i64> = BTreeMap::new();
+        for places in self.places.values() {
+            for &(partition, offset) in places {
+                if last.get(&partition).is_some_and(|last| *last > offset) {
+                    return Some((partition, offset));
+                }
+                last.insert(partition, offset);
+            }
+        }
+        None
+    }
+
     /// The first value below `total` that nobody was given.
     pub(super) fn first_missing(&self, total: u64) -> Option<u64> {
         (0..total).find(|value| !self.places.contains_key(value))
@@ -258,6 +273,15 @@ mod tests {
     fn a_record_that_nobody_was_given_is_named() {
         let ledger = ledger_of_one_record(&[0]);
         assert!(ledger.judge(3, true).unwrap_err().contains("first is 1"));
+    }
+
+    #[test]
+    fn records_that_changed_places_are_found() {
+        let mut ledger = Ledger::default();
+        ledger.delivered(0, &[(0, 5, 0), (1, 3, 1), (0, 6, 2)]);
+        assert_eq!(ledger.first_out_of_order(), None);
+        ledger.delivered(0, &[(0, 4, 3)]);
+        assert_eq!(ledger.first_out_of_order(), Some((0, 4)));
     }
 
     #[test]

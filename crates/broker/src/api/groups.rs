@@ -40,13 +40,20 @@ pub(super) async fn join(call: Call, request: JoinGroupRequest) -> JoinGroupResp
     let member_id = request.member_id.clone();
     let group_id = request.group_id.clone();
     let request = Request::JoinGroup { version, request };
-    ask!(call, group_id, request, Parked, JoinGroup, |error_code| {
+    let mut response = ask!(call, group_id, request, Parked, JoinGroup, |error_code| {
         JoinGroupResponse {
             error_code,
             member_id,
             ..JoinGroupResponse::default()
         }
-    })
+    });
+    // No protocol is null where the version knows null, and empty before.
+    let protocol = response.protocol_name.take().filter(|it| !it.is_empty());
+    response.protocol_name = match protocol {
+        None if version < 7 => Some(ByteString::new()),
+        protocol => protocol,
+    };
+    response
 }
 
 pub(super) async fn sync(call: Call, request: SyncGroupRequest) -> SyncGroupResponse {

@@ -20,46 +20,92 @@ const BY_ID: i16 = 10;
 const NO_OFFSET: i64 = -1;
 
 pub(super) async fn commit(call: Call, mut request: OffsetCommitRequest) -> OffsetCommitResponse {
-    let version = call.version();
+    let by_id = call.version() >= BY_ID;
     let snapshot = call.node.snapshot();
-    let mut unknown = Vec::new();
-    if version >= BY_ID {
-        let topics = std::mem::take(&mut request.topics);
-        for mut topic in topics {
-            match snapshot.topic_by_id(topic.topic_id) {
-                Some(known) => {
-                    topic.name = (&*known.name).into();
-                    request.topics.push(topic);
-                }
-                None => unknown.push(refused_commit(&topic, ErrorCode::UNKNOWN_TOPIC_ID)),
+    let mut refused = Vec::new();
+    let topics = std::mem::take(&mut request.topics);
+    for mut topic in topics {
+        let (known, code) = match by_id {
+            true => {
+                let known = snapshot.topic_by_id(topic.topic_id);
+                (known, ErrorCode::UNKNOWN_TOPIC_ID)
             }
+            false => {
+                let known = snapshot.topic(&topic.name);
+                (known, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
+            }
+        };
+        let Some(known) = known else {
+            refused.push(refused_commit(&topic, code));
+            continue;
+        };
+        topic.name = (&*known.name).into();
+        topic.topic_id = known.id;
+        // Like Kafka: what does not exist is said whoever asks.
+        let mut missing = topic.clone();
+        missing
+            .partitions
+            .retain(|partition| known.partition(partition.partition_index).is_err());
+        topic
+            .partitions
+            .retain(|partition| known.partition(partition.partition_index).is_ok());
+        if !missing.partitions.is_empty() {
+            let code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+            refused.push(refused_commit(&missing, code));
+        }
+        if !topic.partitions.is_empty() {
+            request.topics.push(topic);
         }
     }
+    let mut response = match request.topics.is_empty() {
+        true => OffsetCommitResponse::default(),
+        false => commit_known(&call, snapshot, request, refused.is_empty()).await,
+    };
+    for topic in refused {
+        let same = response
+            .topics
+            .iter_mut()
+            .find(|other| other.name == topic.name && other.topic_id == topic.topic_id);
+        match same {
+            Some(same) => same.partitions.extend(topic.partitions),
+            None => response.topics.push(topic),
+        }
+    }
+    response
+}
+
+/// Commits for topics and partitions that exist; `is_all`: there were no others.
+async fn commit_known(
+    call: &Call,
+    snapshot: Arc<Snapshot>,
+    request: OffsetCommitRequest,
+    is_all: bool,
+) -> OffsetCommitResponse {
     let group_id = request.group_id.clone();
     let asked_for = request.topics.clone();
     let (request, patience) = match examine(snapshot, request).await {
         Commit::Plain(request) => (request, Patience::Prompt),
-        Commit::Rewind(_) if !unknown.is_empty() => {
-            unknown.extend(not_attempted(&asked_for));
+        Commit::Rewind(_) if !is_all => {
             return OffsetCommitResponse {
-                topics: unknown,
+                topics: not_attempted(&asked_for),
                 ..OffsetCommitResponse::default()
             };
         }
         // It takes as long as the owners of the partitions take to let go.
         Commit::Rewind(request) => (request, Patience::Parked),
         Commit::Refused(topics) => {
-            unknown.extend(topics);
             return OffsetCommitResponse {
-                topics: unknown,
+                topics,
                 ..OffsetCommitResponse::default()
             };
         }
     };
+    let version = call.version();
     let request = Request::OffsetCommit { version, request };
     let groups = &call.node.groups;
+    let caller = call.caller();
     let reply = groups
-        .ask(&call.node, &group_id, call.caller(), request, patience)
+        .ask(&call.node, &group_id, caller, request, patience)
         .await;
     let mut response = match reply {
         Ok(Reply::OffsetCommit(response)) => response,
@@ -74,16 +120,13 @@ pub(super) async fn commit(call: Call, mut request: OffsetCommitRequest) -> Offs
             }
         }
     };
-    if version >= BY_ID {
-        let ids: BTreeMap<&str, _> = asked_for
-            .iter()
-            .map(|topic| (&*topic.name, topic.topic_id))
-            .collect();
-        for topic in &mut response.topics {
-            topic.topic_id = ids.get(&*topic.name).copied().unwrap_or_default();
-        }
+    let ids: BTreeMap<&str, _> = asked_for
+        .iter()
+        .map(|topic| (&*topic.name, topic.topic_id))
+        .collect();
+    for topic in &mut response.topics {
+        topic.topic_id = ids.get(&*topic.name).copied().unwrap_or_default();
     }
-    response.topics.extend(unknown);
     response
 }
 
@@ -278,23 +321,29 @@ pub(super) async fn delete(call: Call, request: OffsetDeleteRequest) -> OffsetDe
     let mut known = request.clone();
     known.topics.clear();
     let mut unknown = Vec::new();
-    for topic in request.topics {
-        // Kafka looks only for the topic; a partition that it does not have just has no offset.
-        if snapshot.topic(&topic.name).is_some() {
-            known.topics.push(topic);
-            continue;
-        }
-        let partitions = topic
-            .partitions
-            .iter()
-            .map(|partition| OffsetDeleteResponsePartition {
-                partition_index: partition.partition_index,
-                error_code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+    for mut topic in request.topics {
+        let exists = |partition: &OffsetDeleteRequestPartition| {
+            let topic = snapshot.topic(&topic.name);
+            topic.is_some_and(|topic| topic.partition(partition.partition_index).is_ok())
+        };
+        let (existing, missing): (Vec<_>, Vec<_>) =
+            topic.partitions.iter().cloned().partition(exists);
+        if !missing.is_empty() {
+            let partitions = missing
+                .iter()
+                .map(|partition| OffsetDeleteResponsePartition {
+                    partition_index: partition.partition_index,
+                    error_code: ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+                });
+            unknown.push(OffsetDeleteResponseTopic {
+                name: topic.name.clone(),
+                partitions: partitions.collect(),
             });
-        unknown.push(OffsetDeleteResponseTopic {
-            name: topic.name.clone(),
-            partitions: partitions.collect(),
-        });
+        }
+        if !existing.is_empty() {
+            topic.partitions = existing;
+            known.topics.push(topic);
+        }
     }
     let group_id = known.group_id.clone();
     let groups = &call.node.groups;
@@ -315,8 +364,15 @@ pub(super) async fn delete(call: Call, request: OffsetDeleteRequest) -> OffsetDe
             ..OffsetDeleteResponse::default()
         },
     };
-    if !response.error_code.is_error() {
-        response.topics.extend(unknown);
+    if response.error_code.is_error() {
+        return response;
+    }
+    for topic in unknown {
+        let mut answered = response.topics.iter_mut();
+        match answered.find(|other| other.name == topic.name) {
+            Some(same) => same.partitions.extend(topic.partitions),
+            None => response.topics.push(topic),
+        }
     }
     response
 }

@@ -1,11 +1,11 @@
 //! Reading a shard from its log.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
 use kohort_group::coordinator::{Config, RecordError, Shard, Topics};
 use kohort_log::{LogError, ReadLimit};
-use kohort_wire::records::{Batch, RecordsError};
+use kohort_wire::records::{Batch, ControlRecord, RecordsError};
 
 use crate::topics::{Partition, PartitionError};
 
@@ -44,6 +44,7 @@ pub(super) fn load(
         until: None,
     };
     let mut count = 0;
+    let mut open = Transactions::default();
     let mut offset = log.start_offset();
     loop {
         let read = log.read(offset, limit)?;
@@ -54,7 +55,7 @@ pub(super) fn load(
             while !slice.is_empty() {
                 let batch = Batch::split_from(&mut slice)
                     .map_err(|error| LoadError::Batch { offset, error })?;
-                count += load_batch(&mut shard, &batch)?;
+                count += load_batch(&mut shard, &mut open, &batch)?;
                 offset = batch.header().next_offset();
             }
         }
@@ -65,11 +66,38 @@ pub(super) fn load(
     Ok((shard, count))
 }
 
-fn load_batch(shard: &mut Shard, batch: &Batch) -> Result<u64, LoadError> {
-    let header = *batch.header();
-    if header.is_control() {
-        return Ok(0);
+/// A record of the log: its key and its value.
+type KeyValue = (Bytes, Option<Bytes>);
+
+/// Offsets of transactions whose end has not been read, by producer id. kohort has no transactions,
+/// and Kafka's log may have them; one that has no end in the log has not committed anything.
+#[derive(Default)]
+struct Transactions(HashMap<i64, Vec<KeyValue>>);
+
+impl Transactions {
+    fn add(&mut self, producer_id: i64, record: KeyValue) {
+        self.0.entry(producer_id).or_default().push(record);
     }
+
+    /// What was committed by itself since counts more than what a transaction then brings.
+    fn replaced(&mut self, key: &Bytes) {
+        for records in self.0.values_mut() {
+            records.retain(|(pending, _)| pending != key);
+        }
+    }
+
+    fn end(&mut self, producer_id: i64) -> Vec<KeyValue> {
+        self.0.remove(&producer_id).unwrap_or_default()
+    }
+}
+
+fn load_record(shard: &mut Shard, offset: i64, (key, value): KeyValue) -> Result<(), LoadError> {
+    let loaded = shard.load(key, value);
+    loaded.map_err(|error| LoadError::Record { offset, error })
+}
+
+fn load_batch(shard: &mut Shard, open: &mut Transactions, batch: &Batch) -> Result<u64, LoadError> {
+    let header = *batch.header();
     let failed = |error| LoadError::Batch {
         offset: header.base_offset,
         error,
@@ -79,14 +107,33 @@ fn load_batch(shard: &mut Shard, batch: &Batch) -> Result<u64, LoadError> {
     let mut count = 0;
     for record in &records {
         let record = record.map_err(failed)?;
-        let slice = |part| records.slice_ref(part);
-        let key = record.key.map_or(Bytes::new(), slice);
-        let loaded = shard.load(key, record.value.map(slice));
-        loaded.map_err(|error| LoadError::Record {
-            offset: record.offset,
-            error,
-        })?;
-        count += 1;
+        let offset = record.offset;
+        let ended = if header.is_control() {
+            match ControlRecord::parse(&record).map_err(failed)? {
+                ControlRecord::EndTransaction(end) => {
+                    let mut ended = open.end(header.producer_id);
+                    ended.retain(|_| end.committed);
+                    ended
+                }
+                ControlRecord::Unknown(_) => Vec::new(),
+            }
+        } else {
+            let slice = |part| records.slice_ref(part);
+            let key = record.key.map_or(Bytes::new(), slice);
+            let record = (key, record.value.map(slice));
+            if header.is_transactional() {
+                open.add(header.producer_id, record);
+                continue;
+            }
+            open.replaced(&record.0);
+            load_record(shard, offset, record)?;
+            count += 1;
+            continue;
+        };
+        for record in ended {
+            load_record(shard, offset, record)?;
+            count += 1;
+        }
     }
     Ok(count)
 }

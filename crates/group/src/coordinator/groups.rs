@@ -79,11 +79,7 @@ impl Shard {
                 group_id: (&*group.id).into(),
                 protocol_type: group.protocol_type().into(),
                 group_state: state.into(),
-                // As Kafka spells it; what it takes as a filter may be spelled any way.
-                group_type: match kind {
-                    "classic" => "Classic".into(),
-                    _ => "Consumer".into(),
-                },
+                group_type: kind.into(),
             })
         });
         let response = ListGroupsResponse {

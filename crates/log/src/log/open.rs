@@ -82,6 +82,9 @@ impl Opening {
         }
         let known = self.checkpoint()?;
         let mut checkpoint = known.unwrap_or_default();
+        // Kafka keeps elsewhere how far a log is compacted: in one that it wrote, any gap may be
+        // one that compaction made.
+        let is_foreign = known.is_none() && !names.iter().any(|name| name == RECOVERY_POINT);
         let (mut recovery_point, point) = RecoveryPoint::open(&*self.storage)
             .map_err(|e| self.io("cannot open", RECOVERY_POINT, e))?;
         // Where a log starts, and up to where it is compacted, it was flushed.
@@ -127,7 +130,10 @@ impl Opening {
                     &segments,
                     checked_from,
                     point,
-                    checkpoint.flushed_to,
+                    match is_foreign {
+                        true => i64::MAX,
+                        false => checkpoint.flushed_to,
+                    },
                     &mut replay,
                 )?;
                 self.repair(&mut segments, checked_from, &scan)?;

@@ -59,10 +59,8 @@ fn describe(group_id: ByteString, group: &ClassicGroup) -> DescribedGroup {
         member_metadata: protocol
             .map(|name| member.metadata(name))
             .unwrap_or_default(),
-        member_assignment: match is_stable {
-            true => member.assignment.clone(),
-            false => Default::default(),
-        },
+        // During a rebalance what it had before.
+        member_assignment: member.assignment.clone(),
     });
     DescribedGroup {
         group_id,

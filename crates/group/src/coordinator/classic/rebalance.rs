@@ -81,9 +81,14 @@ impl ClassicStep<'_, '_> {
             self.group.progress.end();
         }
         self.begin_phase();
+        // A generation that nobody was assigned anything in has no assignments to show.
+        let is_cut_short = self.group.is(ClassicState::CompletingRebalance);
         for member_id in self.group.member_ids() {
             if self.answer_sync(&member_id, sync_refused(ErrorCode::REBALANCE_IN_PROGRESS)) {
                 self.restart_session(&member_id);
+            }
+            if is_cut_short && let Some(member) = self.group.member_mut(&member_id) {
+                member.assignment = Bytes::new();
             }
         }
         self.group.pending_sync.clear();

@@ -190,8 +190,7 @@ impl ClassicStep<'_, '_> {
     }
 }
 
-/// A join that is refused. The protocol is an empty name, not null: versions before 7 have no null,
-/// and clients do not look.
+/// A join that is refused. The protocol is an empty name, not null: versions before 7 have no null.
 pub(crate) fn join_refused(member_id: &str, error_code: ErrorCode) -> JoinGroupResponse {
     JoinGroupResponse {
         error_code,

@@ -46,7 +46,12 @@ impl Shard {
         let join = match consumer.admit_classic(version, is_unknown, &request) {
             Ok(join) => join,
             Err(refusal) => {
-                return step.refuse_join(token, &request.member_id, refusal.error_code);
+                // Like Kafka, which names the member only where it gives out its id.
+                let member_id = match refusal.error_code {
+                    ErrorCode::MEMBER_ID_REQUIRED => &*request.member_id,
+                    _ => "",
+                };
+                return step.refuse_join(token, member_id, refusal.error_code);
             }
         };
         let leaves_consumer = match &join.admission {

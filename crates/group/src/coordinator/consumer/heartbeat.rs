@@ -168,8 +168,8 @@ impl ConsumerStep<'_, '_> {
         caller: &Caller,
         request: ConsumerGroupHeartbeatRequest,
     ) -> Result<ConsumerGroupHeartbeatResponse, Refusal> {
-        refuse_invalid_regex(self.group, &request)?;
         let admission = self.admit(&request)?;
+        refuse_invalid_regex(self.group, &request)?;
 
         // Nothing is refused from here on.
         let owned = request.topic_partitions.as_deref();

@@ -76,6 +76,12 @@ fn members_that_are_not_there_are_refused() {
         request.group_id = "other".into();
     });
     assert_eq!(error_code, ErrorCode::GROUP_ID_NOT_FOUND);
+    // Whatever else is wrong with what they say.
+    let (error_code, _) = refused(1, |request| {
+        request.member_epoch = 1;
+        request.subscribed_topic_regex = Some("[".into());
+    });
+    assert_eq!(error_code, ErrorCode::UNKNOWN_MEMBER_ID);
 }
 
 #[test]

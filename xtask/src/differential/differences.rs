@@ -1,0 +1,121 @@
+//! Where kohort means to differ from Apache Kafka, and why. docs/serve.md says the same to users.
+
+use super::step::Step;
+
+/// A difference that is meant.
+pub(super) struct Difference {
+    pub(super) name: &'static str,
+    pub(super) reason: &'static str,
+    /// Whether what Kafka and kohort answer to a step is this difference.
+    is: fn(&Step, kafka: &str, kohort: &str) -> bool,
+    /// Whether what comes after it can be compared.
+    pub(super) passes: bool,
+    /// A script that shows it; none where it takes chance.
+    pub(super) seed: Option<u64>,
+}
+
+pub(super) const ALL: &[Difference] = &[
+    Difference {
+        name: "assignment-by-timer",
+        reason: "a target assignment that is due is computed by a timer as well, not only with \
+                 the next heartbeat: a group whose member left is not without an owner for that \
+                 long",
+        is: |_, kafka, kohort| {
+            kafka.contains("\"Assigning\"")
+                && (kohort.contains("\"Reconciling\"") || kohort.contains("\"Stable\""))
+        },
+        passes: true,
+        seed: Some(239),
+    },
+    Difference {
+        name: "told-again",
+        reason: "a member that repeats a heartbeat with the epoch before has missed the answer, \
+                 and is told its assignment again",
+        is: |step, kafka, kohort| {
+            let Step::ConsumerHeartbeat(heartbeat) = step else {
+                return false;
+            };
+            let Some((before, _)) = kohort.split_once("assignment: Some(") else {
+                return false;
+            };
+            heartbeat.who.epoch != super::step::Epoch::Own(0)
+                && kafka.contains("error_code: NONE")
+                && kafka.strip_suffix("assignment: None }") == Some(before)
+        },
+        passes: true,
+        seed: Some(231),
+    },
+    Difference {
+        name: "join-repeated-by-static-member",
+        reason: "a static member whose answer was lost may join again under its own id, where \
+                 Kafka has it wait until its session has ended",
+        is: |step, kafka, kohort| {
+            matches!(step, Step::ConsumerHeartbeat(_))
+                && kafka.contains("UNRELEASED_INSTANCE_ID")
+                && kohort.contains("error_code: NONE")
+        },
+        passes: false,
+        seed: None,
+    },
+    Difference {
+        name: "another-leader",
+        reason: "who leads a classic group that has lost its leader is the first by member id; in \
+                 Kafka it depends on hashing",
+        is: |_, kafka, kohort| {
+            let leader = |text: &str| -> Option<String> {
+                let join = text
+                    .lines()
+                    .find(|line| line.contains("JoinGroupResponse"))?;
+                let leader = join.split("leader: ").nth(1)?.split(',').next()?;
+                join.contains("error_code: NONE").then(|| leader.to_owned())
+            };
+            matches!((leader(kafka), leader(kohort)), (Some(one), Some(other)) if one != other)
+        },
+        passes: false,
+        seed: None,
+    },
+    Difference {
+        name: "regex-joins-after-a-change",
+        reason: "a member that joins by a regular expression before the target of the last change \
+                 is computed leaves the others with nothing in Kafka, which then takes all \
+                 subscriptions for equal; kohort assigns what they subscribe to",
+        is: |step, kafka, kohort| {
+            *step == Step::Settle
+                && kafka.contains("not settled")
+                && !kohort.contains("not settled")
+        },
+        passes: false,
+        seed: Some(390),
+    },
+    Difference {
+        name: "gone-with-the-last-offset",
+        reason: "a group that consists of offsets alone is gone with the last of them, where \
+                 Kafka forgets it at the next check for expired offsets",
+        is: |step, kafka, kohort| match step {
+            Step::DescribeGroup { .. } => {
+                kafka.contains("group_state: \"Empty\", protocol_type: \"\"")
+                    && kohort.contains("\"Dead\"")
+            }
+            Step::ListGroups { .. } => {
+                kafka.contains("protocol_type: \"\"") && kohort.contains("groups: []")
+            }
+            Step::DeleteGroup { .. } => {
+                kafka.contains("NONE") && kohort.contains("GROUP_ID_NOT_FOUND")
+            }
+            Step::DeleteOffsets { .. } => kohort.contains("GROUP_ID_NOT_FOUND"),
+            _ => false,
+        },
+        passes: true,
+        seed: Some(4),
+    },
+];
+
+/// The difference that these answers are, if it is one that is meant.
+pub(super) fn meant(
+    step: &Step,
+    kafka: &[String],
+    kohort: &[String],
+) -> Option<&'static Difference> {
+    let (kafka, kohort) = (kafka.join("\n"), kohort.join("\n"));
+    ALL.iter().find(|one| (one.is)(step, &kafka, &kohort))
+}
