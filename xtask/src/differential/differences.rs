@@ -88,6 +88,17 @@ pub(super) const ALL: &[Difference] = &[
         seed: Some(390),
     },
     Difference {
+        name: "commit-for-another-owner",
+        reason: "a member cannot commit for a partition that another member owns",
+        is: |step, kafka, kohort| {
+            matches!(step, Step::Commit { .. })
+                && kafka.contains("error_code: NONE")
+                && kohort.contains("STALE_MEMBER_EPOCH")
+        },
+        passes: false,
+        seed: Some(72),
+    },
+    Difference {
         name: "gone-with-the-last-offset",
         reason: "a group that consists of offsets alone is gone with the last of them, where \
                  Kafka forgets it at the next check for expired offsets",
