@@ -14,7 +14,7 @@ pub(crate) struct Connect {
     #[arg(
         short = 'b',
         long = "bootstrap-server",
-        alias = "brokers",
+        aliases = ["bootstrap-servers", "brokers"],
         env = "KOHORT_BOOTSTRAP_SERVER",
         default_value = "127.0.0.1:9092",
         value_name = "HOST:PORT"
