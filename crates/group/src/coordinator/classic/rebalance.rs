@@ -15,6 +15,9 @@ use crate::coordinator::{
     shard::Step,
 };
 
+/// How often a rebalance for which nobody has come looks again, at the least.
+const STATIC_WAIT_MIN_MS: i32 = 1_000;
+
 impl Shard {
     /// Starts the sessions of the members of a group that has been loaded.
     pub(crate) fn classic_loaded(&mut self, group_id: &Id, step: &mut Step<'_>) {
@@ -141,7 +144,8 @@ impl ClassicStep<'_, '_> {
         }
         if !self.group.elect_joined_leader() {
             // Only static members that have not come: their sessions decide.
-            let timeout_ms = self.group.rebalance_timeout_ms();
+            // A timeout of 0 or less would come round again at once, for ever.
+            let timeout_ms = self.group.rebalance_timeout_ms().max(STATIC_WAIT_MIN_MS);
             return self.expect_rebalance(timeout_ms);
         }
         self.group.generation = next_generation(self.group.generation);
