@@ -97,7 +97,7 @@ fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
 /// Some seeds of simulated groups, and the small models.
 fn simulation(workspace: &Workspace) -> Result<Passed, Failure> {
     let mut command = simulate::simulator(workspace);
-    command.args(["run", "--seeds=100", "--seconds=120"]);
+    command.args(["run", "--seeds=1000", "--seconds=120"]);
     let log = cargo(workspace, command, "simulation", 15)?;
     let said = std::fs::read_to_string(&log)?;
     let mut command = simulate::simulator(workspace);

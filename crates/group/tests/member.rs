@@ -3,10 +3,10 @@
 mod member_world;
 
 use kohort_group::member::{
-    Action, ClassicState, ConsumerMember, ConsumerMemberConfig, Member, MemberRequest, MemberState,
-    Partitions, Subscription,
+    Action, Answer, ClassicState, ConsumerMember, ConsumerMemberConfig, Member, MemberRequest,
+    MemberState, Partitions, Subscription,
 };
-use kohort_wire::{ByteString, Uuid, messages::*};
+use kohort_wire::{ByteString, ErrorCode, Uuid, messages::*};
 use member_world::{Kind, World};
 
 const KINDS: [Kind; 3] = [Kind::Consumer, Kind::Range, Kind::Cooperative];
@@ -154,6 +154,40 @@ fn leaving_works_whatever_the_member_is_doing() {
             assert_eq!(world.members(), 1, "{kind:?} after {after_ms} ms");
             assert_eq!(world.nodes[staying].has.len(), 7);
         }
+    }
+}
+
+/// It may have been put out already, and learn so while it leaves.
+#[test]
+fn a_classic_member_that_leaves_does_not_join_again_for_what_its_last_heartbeat_is_answered() {
+    for code in [ErrorCode::UNKNOWN_MEMBER_ID, ErrorCode::ILLEGAL_GENERATION] {
+        let mut world = World::new(1);
+        let node = world.join(Kind::Range);
+        world.until(World::is_shared_out);
+        world.run(1_000);
+        let now = world.now + 10_000;
+        let member = &mut world.nodes[node].member;
+        member.wake(now);
+        let Some(Action::Send { id: heartbeat, .. }) = member.next_action() else {
+            panic!("no heartbeat");
+        };
+        member.leave(now);
+        let Some(Action::Revoke { id: step, .. }) = member.next_action() else {
+            panic!("nothing to let go of");
+        };
+        member.done(step, now);
+        let Some(Action::Send { id: leave, request }) = member.next_action() else {
+            panic!("no goodbye");
+        };
+        assert!(matches!(request, MemberRequest::Leave(_)));
+        let answer = HeartbeatResponse {
+            error_code: code,
+            ..HeartbeatResponse::default()
+        };
+        member.answered(heartbeat, Answer::Heartbeat(answer), now);
+        assert_eq!(member.next_action(), None);
+        member.answered(leave, Answer::Leave(LeaveGroupResponse::default()), now);
+        assert_eq!(member.next_action(), Some(Action::Left));
     }
 }
 

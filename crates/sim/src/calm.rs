@@ -146,6 +146,9 @@ impl World {
 
     /// What is not as it should be in the end.
     fn unrest(&self) -> Option<String> {
+        if self.coordinator.shard.is_none() {
+            return Some("the coordinator is not there".to_owned());
+        }
         for group in self.groups() {
             if let Some(problem) = self.unrest_of(&group) {
                 return Some(format!("group {group}: {problem}"));
@@ -163,7 +166,8 @@ impl World {
             return Some("a process is being started again".to_owned());
         }
         if alive.is_empty() {
-            return None;
+            let starts = nodes_start(self, group);
+            return starts.then(|| "its processes are being started again".to_owned());
         }
         // Those that cannot be let in, since the group is full or their instance id is taken.
         let settled: Vec<&Node> = alive
@@ -323,8 +327,9 @@ impl World {
 
     /// Who has what, in which epochs.
     fn shape(&self) -> Vec<(i32, Vec<(ByteString, i32)>)> {
-        let nodes = self.nodes.iter().filter(|node| node.is_alive);
+        let nodes = self.nodes.iter();
         nodes
+            .filter(|node| node.is_alive && !node.is_leaving)
             .map(|node| {
                 let epoch = node.member.identity().map_or(-1, |identity| identity.epoch);
                 (epoch, node.partitions.keys().cloned().collect())

@@ -4,8 +4,10 @@
 //! only what was durable, and must not contradict the answer. So whatever leaves is compared with a
 //! shard that has loaded what is durable, and nothing else.
 
+use std::collections::BTreeSet;
+
 use kohort_group::coordinator::{
-    Reply,
+    Id, Reply,
     inspect::{ConsumerGroupState, MembersState},
 };
 use kohort_wire::messages::ConsumerGroupHeartbeatResponse;
@@ -16,7 +18,12 @@ use crate::{
     world::World,
 };
 
-pub(super) struct Durability;
+#[derive(Default)]
+pub(super) struct Durability {
+    /// Groups that are consumer groups, or were when the last answers left: who is answered a sync
+    /// there may be in a classic group by the end of the batch, which knows its target only.
+    consumer_groups: BTreeSet<Id>,
+}
 
 impl Invariant for Durability {
     fn name(&self) -> &'static str {
@@ -24,9 +31,15 @@ impl Invariant for Durability {
     }
 
     fn after(&mut self, world: &World, happened: &Happened<'_>) -> Result<(), String> {
+        let groups = world.coordinator.live.iter();
+        let consumer_groups = groups
+            .filter(|(_, group)| matches!(group.members, MembersState::Consumer(_)))
+            .map(|(id, _)| id.clone());
         let Happened::Answers(replies) = happened else {
+            self.consumer_groups.extend(consumer_groups);
             return Ok(());
         };
+        let were = std::mem::replace(&mut self.consumer_groups, consumer_groups.collect());
         if replies.is_empty() {
             return Ok(());
         }
@@ -48,7 +61,9 @@ impl Invariant for Durability {
                         heartbeat(&durable, group, answer)?;
                     }
                 }
-                Reply::SyncGroup(answer) if !answer.error_code.is_error() => {
+                Reply::SyncGroup(answer)
+                    if !answer.error_code.is_error() && !were.contains(group) =>
+                {
                     synced(&durable, group, &answer.assignment)?;
                 }
                 _ => {}
@@ -94,7 +109,7 @@ fn heartbeat(
     if let Some(assignment) = &answer.assignment {
         let told = assignment.topic_partitions.iter();
         let told = told.flat_map(|topic| topic.partitions.iter().map(|p| (topic.topic_id, *p)));
-        let told: std::collections::BTreeSet<_> = told.collect();
+        let told: BTreeSet<_> = told.collect();
         if !told.iter().eq(member.assigned.keys()) {
             return Err(format!(
                 "{member_id} was told that it owns {told:?}, and owns {:?}",

@@ -5,7 +5,7 @@
 //! may be lost with it, and then nobody has heard of it (a classic generation that no leader has
 //! assigned yet is not durable either, in Kafka too).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_group::coordinator::{
     Id, Reply,
@@ -13,11 +13,17 @@ use kohort_group::coordinator::{
 };
 
 use super::{Happened, Invariant};
-use crate::{coordinator::Origin, world::World};
+use crate::{
+    coordinator::{Durable, Origin},
+    world::World,
+};
 
 #[derive(Default)]
 pub(super) struct Epochs {
     groups: BTreeMap<Id, Seen>,
+    /// Groups that have come to an end since: one batch may hold that, and all that became of them
+    /// after it.
+    ended: BTreeSet<Id>,
     /// By node and life: the last member epoch that it was answered with.
     answered: BTreeMap<(usize, u64), i32>,
 }
@@ -38,10 +44,24 @@ impl Invariant for Epochs {
     }
 
     fn after(&mut self, world: &World, happened: &Happened<'_>) -> Result<(), String> {
-        let Happened::Answers(replies) = happened else {
-            return Ok(());
+        let live = &world.coordinator.live;
+        let replies = match happened {
+            Happened::Decided { before, .. } => {
+                self.ended.extend(ended(before, live));
+                self.ended.extend(without_members(&self.groups, live));
+                return Ok(());
+            }
+            Happened::Acted => {
+                self.ended.extend(without_members(&self.groups, live));
+                return Ok(());
+            }
+            Happened::Answers(replies) => replies,
+            _ => return Ok(()),
         };
         let durable = world.coordinator.standby.durable();
+        // One that was lost with its coordinator has not ended; it is looked at from here on.
+        let ended = std::mem::take(&mut self.ended);
+        self.groups.retain(|id, _| !ended.contains(id));
         self.groups.retain(|id, _| durable.contains_key(id));
         for (id, group) in &durable {
             let before = self.groups.remove(id);
@@ -67,7 +87,14 @@ impl Invariant for Epochs {
             self.groups.insert(id.clone(), seen);
         }
         for (origin, reply) in *replies {
-            self.answer(*origin, reply)?;
+            let answer = self.answer(*origin, reply);
+            let group = match origin {
+                Origin::Node { node, .. } => &world.nodes[*node].role.group,
+                _ => continue,
+            };
+            if !ended.contains(group) {
+                answer?;
+            }
         }
         Ok(())
     }
@@ -100,6 +127,30 @@ impl Epochs {
             false => Ok(()),
         }
     }
+}
+
+/// The groups that are gone, or classic ones without members: nobody is left who could be mistaken.
+fn without_members(seen: &BTreeMap<Id, Seen>, now: &Durable) -> impl Iterator<Item = Id> {
+    let ids = seen.keys().filter(|id| {
+        now.get(*id).is_none_or(|group| match &group.members {
+            MembersState::Classic(group) => group.members.is_empty(),
+            MembersState::Consumer(_) => false,
+        })
+    });
+    ids.cloned()
+}
+
+/// The consumer groups without members that are none any more.
+fn ended(before: &Durable, now: &Durable) -> impl Iterator<Item = Id> {
+    let groups = before.iter().filter(|(id, group)| {
+        let is_empty = match &group.members {
+            MembersState::Consumer(group) => group.members.is_empty(),
+            MembersState::Classic(_) => false,
+        };
+        let now = now.get(*id).map(|group| &group.members);
+        is_empty && !matches!(now, Some(MembersState::Consumer(_)))
+    });
+    groups.map(|(id, _)| id.clone())
 }
 
 fn consumer(id: &Id, before: Option<Seen>, group: &ConsumerGroupState) -> Result<Seen, String> {

@@ -59,7 +59,7 @@ pub(crate) fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(epochs::Epochs::default()),
         Box::new(commit_by_owner::CommitByOwner),
         Box::new(no_record_skipped::NoRecordSkipped),
-        Box::new(durability::Durability),
+        Box::new(durability::Durability::default()),
         Box::new(described::Described),
         Box::new(targets::Targets),
         Box::new(strangers::Strangers),

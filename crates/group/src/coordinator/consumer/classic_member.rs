@@ -68,25 +68,11 @@ impl Shard {
         let group_id = consumer.id.clone();
         if leaves_consumer && self.can_downgrade_without(&group_id, &[]) {
             let cause = format!("member {member_id} took the last place of the consumer protocol");
-            let needs_rebalance = self.finish_reconciled(&member_id, &group_id, &join.owned, step);
-            self.downgrade(&group_id, &[], cause, step);
-            if needs_rebalance {
-                if let Some(mut classic) = self.classic_step(&group_id, step) {
-                    classic.prepare_rebalance("the group became a classic one with a stale target");
-                }
-                request.member_id = (&*member_id).into();
-                return self.join_group(token, caller, version, request, step);
-            }
-            let group = self.groups.get(&group_id).and_then(|group| group.classic());
-            let response = JoinGroupResponse {
-                member_id: (&*member_id).into(),
-                generation_id: group.map_or(0, |group| group.generation),
-                protocol_type: Some(CONSUMER_PROTOCOL_TYPE.into()),
-                protocol_name: group
-                    .map(|group| group.protocol.as_deref().unwrap_or_default().into()),
-                ..JoinGroupResponse::default()
-            };
-            return step.reply(token, Reply::JoinGroup(response));
+            // The member joins the rebalance, and learns whether it leads: from now on nobody but a
+            // leader looks whether there are other partitions.
+            self.downgrade_without(&group_id, &[], cause, step);
+            request.member_id = (&*member_id).into();
+            return self.join_group(token, caller, version, request, step);
         }
         let Some(mut consumer) = self.consumer_step(&group_id, step) else {
             return;
@@ -100,24 +86,6 @@ impl Shard {
         consumer.limit(&member_id, timeout_ms, |rebalance| &mut rebalance.sync);
         let response = consumer.joined(&member_id);
         step.reply(token, Reply::JoinGroup(response));
-    }
-
-    /// Reconciles the member if its target is up to date; whether it is not.
-    fn finish_reconciled(
-        &mut self,
-        member_id: &Id,
-        group_id: &Id,
-        owned: &[TopicIdPartitions],
-        step: &mut Step<'_>,
-    ) -> bool {
-        let Some(mut consumer) = self.consumer_step(group_id, step) else {
-            return true;
-        };
-        let is_stale = consumer.group.assignment_epoch < consumer.group.epoch;
-        if !is_stale {
-            consumer.reconcile(member_id, true, Some(owned));
-        }
-        is_stale
     }
 
     pub(crate) fn consumer_sync_group(

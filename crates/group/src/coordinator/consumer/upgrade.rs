@@ -17,10 +17,10 @@ use super::{
     refusal::Refusal,
 };
 use crate::{
-    TopicPartitions,
+    Run, TopicPartitions,
     coordinator::{
         Id, Record, Shard, Topics,
-        classic::{ClassicGroup, ClassicMember, join_refused, sync_refused},
+        classic::{ClassicGroup, ClassicMember, ClassicState, join_refused, sync_refused},
         history::{Causes, Protocol, What},
         shard::Step,
     },
@@ -65,6 +65,8 @@ impl Shard {
         let epoch = classic.generation.max(1);
         let group_id = group.id.clone();
 
+        // A leader may not have assigned yet, or before there were other partitions.
+        let is_complete = classic.is(ClassicState::Stable) && shares_all(&members, &self.topics);
         // Nothing is refused from here on.
         self.send_members_to_rejoin(&group_id, step);
         let key = GroupMetadataKey {
@@ -79,7 +81,12 @@ impl Shard {
         }
         let topics = self.topics.clone();
         let group = self.consumer_group_or_new(&group_id);
-        let hash = metadata_hash(group.subscriptions().topics(), &topics);
+        // Without the hash the first member that is heard of brings another target: from now on
+        // nobody but the coordinator looks whether one is due.
+        let hash = match is_complete {
+            true => metadata_hash(group.subscriptions().topics(), &topics),
+            false => 0,
+        };
         self.emit(records::group(&group_id, epoch, hash), step);
         for member in &members {
             self.emit(
@@ -141,6 +148,21 @@ fn convert(classic: &ClassicGroup, topics: &Topics) -> Result<Vec<Converted>, &'
         });
     }
     Ok(converted)
+}
+
+/// Whether the members have between them what there is of the topics that they subscribe to.
+fn shares_all(members: &[Converted], topics: &Topics) -> bool {
+    let names = members
+        .iter()
+        .flat_map(|member| member.profile.topics.iter());
+    let topics = names.filter_map(|name| topics.get(name));
+    let due = topics.map(|topic| Run::new(topic.id, 0..topic.partition_count));
+    let owned = members
+        .iter()
+        .fold(TopicPartitions::new(), |owned, member| {
+            owned.union(&member.assigned)
+        });
+    owned == TopicPartitions::from_runs(due)
 }
 
 fn convert_member(

@@ -238,6 +238,8 @@ impl ClassicMember {
     fn say_goodbye(&mut self, now: Millis) {
         self.state = ClassicState::Leaving;
         self.next_heartbeat = None;
+        // What a last one is answered is no reason to join again.
+        self.heartbeat = None;
         self.request = None;
         if self.member_id.is_empty() || self.config.instance_id.is_some() {
             return self.has_left(now);

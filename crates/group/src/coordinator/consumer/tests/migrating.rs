@@ -4,7 +4,7 @@ use bytes::Bytes;
 use kohort_wire::{ErrorCode, messages::*};
 
 use super::{
-    classic::{Classic, rebalance},
+    classic::{Classic, in_turn, rebalance},
     client::Client,
     world::World,
 };
@@ -162,6 +162,43 @@ fn c5_a_static_member_that_changes_the_protocol_takes_over_its_own_instance_at_o
     assert_eq!(world.group("group").len(), 2);
     assert_eq!(a.heartbeat(&mut world), ErrorCode::FENCED_INSTANCE_ID);
     assert_eq!(b.heartbeat(&mut world), ErrorCode::NONE);
+    world.check();
+}
+
+#[test]
+fn partitions_that_the_classic_leader_had_not_assigned_are_assigned_after_the_upgrade() {
+    let mut world = World::new();
+    world.topic("orders", 4);
+    let mut a = Classic::new(&["orders"]).instance("i");
+    rebalance(&mut world, &mut [&mut a], "orders", 4);
+    world.topic("orders", 6);
+    // It changes nothing but its protocol.
+    let mut c = Client::new("c", &["orders"]).instance("i");
+    c.beat(&mut world);
+    assert_eq!(c.owned.len(), 6);
+    assert_eq!(world.state("group"), "Stable");
+    world.check();
+}
+
+#[test]
+fn an_assignment_that_an_upgrade_prevented_is_made_up_for() {
+    let mut world = World::new();
+    world.topic("orders", 4);
+    let mut a = Classic::new(&["orders"]).instance("i1");
+    let mut b = Classic::new(&["orders"]).instance("i2");
+    rebalance(&mut world, &mut [&mut a], "orders", 4);
+    let b_join = b.send_join(&mut world);
+    let a_join = a.send_join(&mut world);
+    assert_eq!(a.joined(&mut world, a_join).error_code, ErrorCode::NONE);
+    assert_eq!(b.joined(&mut world, b_join).error_code, ErrorCode::NONE);
+    let mut c = Client::new("c", &["orders"]).instance("i1");
+    for _ in 0..4 {
+        c.beat(&mut world);
+        b.beat(&mut world);
+        world.wait(1_000);
+    }
+    assert_eq!((b.owned.len(), c.owned.len()), (2, 2));
+    assert_eq!(world.state("group"), "Stable");
     world.check();
 }
 
@@ -361,20 +398,48 @@ fn c7_the_last_consumer_replaced_through_its_static_id_by_a_classic_member_conve
     c.beat(&mut world);
     let epoch = c.epoch;
     let mut a = Classic::new(&["orders"]).instance("i");
-    let response = a.join(&mut world);
+    let token = a.send_join(&mut world);
+    let response = a.joined(&mut world, token);
     assert_eq!(response.error_code, ErrorCode::NONE);
-    assert_eq!(response.generation_id, epoch);
+    assert_eq!(response.generation_id, epoch + 1);
     assert_eq!(
-        classic_state(&world),
-        Some(ClassicState::Stable),
-        "nothing moves"
+        response.leader, response.member_id,
+        "it looks for other partitions from now on"
     );
-    assert_eq!(a.sync(&mut world), ErrorCode::NONE);
+    assert!(!response.skip_assignment);
+    let assignments = in_turn(&response.members, "orders", 4);
+    let token = a.send_sync(&mut world, assignments);
+    assert_eq!(a.synced(&mut world, token), ErrorCode::NONE);
     assert_eq!(a.owned.len(), 4);
+    assert_eq!(classic_state(&world), Some(ClassicState::Stable));
     assert_eq!(a.heartbeat(&mut world), ErrorCode::NONE);
     world.check();
     world.restart();
     assert_eq!(a.heartbeat(&mut world), ErrorCode::NONE);
+}
+
+#[test]
+fn all_that_stay_learn_who_leads_when_a_classic_member_takes_the_place_of_the_last_consumer() {
+    let mut world = World::new();
+    world.topic("orders", 4);
+    let mut a = Classic::new(&["orders"]).instance("i1");
+    let mut b = Classic::new(&["orders"]).instance("i2");
+    rebalance(&mut world, &mut [&mut a, &mut b], "orders", 4);
+    let mut c = Client::new("c", &["orders"]).instance("i1");
+    c.beat(&mut world);
+    assert_eq!(b.heartbeat(&mut world), ErrorCode::NONE);
+    let mut a = Classic::new(&["orders"]).instance("i1");
+    let a_join = a.send_join(&mut world);
+    assert_eq!(
+        classic_state(&world),
+        Some(ClassicState::PreparingRebalance)
+    );
+    assert_eq!(b.heartbeat(&mut world), ErrorCode::REBALANCE_IN_PROGRESS);
+    let b_join = b.send_join(&mut world);
+    let answers = [a.joined(&mut world, a_join), b.joined(&mut world, b_join)];
+    let leads = |answer: &&JoinGroupResponse| answer.leader == answer.member_id;
+    assert_eq!(answers.iter().filter(leads).count(), 1);
+    world.check();
 }
 
 /// KAFKA-19546
