@@ -50,6 +50,36 @@ fn a_static_member_comes_back_without_a_rebalance_and_its_old_self_is_fenced() {
 }
 
 #[test]
+fn a_static_member_that_comes_back_for_other_topics_makes_the_group_rebalance() {
+    for (topics, is_other) in [
+        (vec!["a"], false),
+        (vec!["b"], true),
+        (vec!["a", "b"], true),
+    ] {
+        let mut world = World::new();
+        let members = stable_group(
+            &mut world,
+            vec![Member::with_instance("one"), Member::with_instance("two")],
+        );
+        let mut new = Member {
+            id: String::new(),
+            topics,
+            ..members[1].clone()
+        };
+        let token = new.join(&mut world);
+        if is_other {
+            let error_code = members[0].heartbeat(&mut world);
+            assert_eq!(error_code, ErrorCode::REBALANCE_IN_PROGRESS);
+            let mut other = members[0].clone();
+            let other_token = other.join(&mut world);
+            other.joined(&mut world, other_token);
+        }
+        new.joined(&mut world, token);
+        assert_eq!(new.generation, 1 + i32::from(is_other));
+    }
+}
+
+#[test]
 fn x3_a_static_member_that_comes_back_brings_its_new_settings() {
     let mut world = World::new();
     stable_group(&mut world, vec![Member::with_instance("one")]);

@@ -367,12 +367,18 @@ impl ClassicGroup {
         let protocol = self.protocol.as_deref()?;
         let mut topics = BTreeSet::new();
         for member in self.members.values() {
-            let mut input = Decoder::new(member.metadata(protocol));
-            input.i16().ok()?;
-            let subscription = ConsumerProtocolSubscription::decode(&mut input, 0).ok()?;
-            topics.extend(subscription.topics.iter().map(|topic| Id::from(&**topic)));
+            topics.extend(read_topics(member.metadata(protocol))?);
         }
         Some(topics)
+    }
+
+    /// What a member subscribes to; `None` when that cannot be told.
+    pub(super) fn topics_of(&self, member_id: &str) -> Option<BTreeSet<Id>> {
+        let protocol = self
+            .protocol
+            .as_deref()
+            .filter(|_| self.is_consumer_type())?;
+        read_topics(self.member(member_id)?.metadata(protocol))
     }
 
     /// Whether offsets of a topic are in use: Kafka deletes none of a topic that members subscribe
@@ -428,4 +434,17 @@ impl ClassicGroup {
             false => Ok(()),
         }
     }
+}
+
+fn read_topics(metadata: Bytes) -> Option<BTreeSet<Id>> {
+    let mut input = Decoder::new(metadata);
+    input.i16().ok()?;
+    let subscription = ConsumerProtocolSubscription::decode(&mut input, 0).ok()?;
+    Some(
+        subscription
+            .topics
+            .iter()
+            .map(|topic| Id::from(&**topic))
+            .collect(),
+    )
 }

@@ -294,10 +294,11 @@ impl ClassicStep<'_, '_> {
     }
 
     /// A static member came back under a new id: the old one is fenced, and nothing moves unless
-    /// the group's protocol has to change (KIP-345).
+    /// the group's protocol has to change (KIP-345), or it subscribes to other topics than before.
     fn replace_static_member(&mut self, join: &Join<'_>, old_id: &Id, new_id: Id) {
         self.fence(old_id);
         let old_leader = self.group.leader.clone();
+        let old_topics = self.group.topics_of(old_id);
         self.group.update(old_id, |member| {
             member.id = new_id.clone();
             member.session = Deadline::default();
@@ -314,7 +315,10 @@ impl ClassicStep<'_, '_> {
             reason: join.reason(),
         };
         match self.group.state {
-            ClassicState::Stable if self.group.select_protocol() == self.group.protocol => {
+            ClassicState::Stable
+                if self.group.select_protocol() == self.group.protocol
+                    && self.group.topics_of(&new_id) == old_topics =>
+            {
                 self.event(cause);
                 let now = self.step.now;
                 let record = self
