@@ -58,6 +58,20 @@ pub(super) const ALL: &[Difference] = &[
         seed: None,
     },
     Difference {
+        name: "rebalance-for-static-member",
+        reason: "a static member that comes back to a classic group for other topics, or by whose \
+                 coming a consumer group becomes classic, makes it rebalance; Kafka answers at \
+                 once, and its partitions stay as they were, or nobody leads (the tests of static \
+                 members say when there is none)",
+        is: |step, kafka, kohort| {
+            matches!(step, Step::Join(join) if join.who.instance.is_some())
+                && kafka.contains("JoinGroupResponse { error_code: NONE")
+                && !kohort.contains("JoinGroupResponse")
+        },
+        passes: false,
+        seed: Some(33),
+    },
+    Difference {
         name: "another-leader",
         reason: "who leads a classic group that has lost its leader is the first by member id; in \
                  Kafka it depends on hashing",
