@@ -21,7 +21,11 @@ const SOAK_RATE: u64 = 50;
 pub(super) fn all() -> Vec<Suite> {
     let mut suites = Vec::new();
     for broker in BrokerKind::ALL {
-        suites.push(suite("api", broker, |run| against(run, "api")));
+        suites.push(Suite {
+            // The failures run on three nodes, and the same checks on one, when all suites run.
+            on_demand: broker == BrokerKind::Kafka3,
+            ..suite("api", broker, |run| against(run, "api"))
+        });
         suites.push(suite("failures", broker, |run| against(run, "failures")));
     }
     suites.push(suite("security", BrokerKind::Kafka, security::run));

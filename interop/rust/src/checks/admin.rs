@@ -182,11 +182,12 @@ async fn configs(world: &World) -> Checked {
         }))
     })
     .await?;
-    let listed = admin
-        .list_config_resources(&[ConfigResourceType::Group])
-        .await?;
-    ensure!(listed.contains(&group), "{group:?} is not in {listed:?}");
-    Ok(())
+    // Another broker than the one before may answer, and hear of the group later.
+    until("the group among the listed", async || {
+        let listed = admin.list_config_resources(&[ConfigResourceType::Group]);
+        Ok(listed.await?.contains(&group))
+    })
+    .await
 }
 
 async fn cluster(world: &World) -> Checked {
