@@ -116,8 +116,7 @@ class Member {
 
   // The library changes the assignment beneath its user; this sees it soon after.
   #notice () {
-    const mine = this.#consumer.assignments?.find(each => each.topic === this.#given.topic)
-    this.#owned.become(mine?.partitions ?? [])
+    this.#owned.become(this.#assigned())
     for (const ofPartition of [this.#next, this.#pending]) {
       for (const partition of ofPartition.keys()) {
         if (!this.#owned.has(partition)) ofPartition.delete(partition)
@@ -143,20 +142,31 @@ class Member {
     return true
   }
 
+  // A commit that a rebalance refused is sent again by the library when it has joined: for
+  // partitions that are others' by then, who began at the commit before.
   async #commit () {
     if (this.#pending.size === 0) return
     const pairs = [...this.#pending]
     const printed = pairs.map(([partition, offset]) => [partition, Number(offset)])
     const offsets = pairs.map(([partition, offset]) =>
       ({ topic: this.#given.topic, partition, offset, leaderEpoch: -1 }))
+    const generation = this.#consumer.generationId
     try {
       await this.#consumer.commit({ offsets })
     } catch (error) {
       agent.emit('commit_failed', { offsets: printed, error: String(error) })
       return
     }
-    agent.emit('committed', { offsets: printed })
+    const isMine = ([partition]) => generation === this.#consumer.generationId || this.#assigned().includes(partition)
+    const overtaken = printed.filter(pair => !isMine(pair))
+    if (overtaken.length > 0) agent.emit('commit_overtaken', { offsets: overtaken })
+    agent.emit('committed', { offsets: printed.filter(isMine) })
     this.#pending.clear()
+  }
+
+  #assigned () {
+    const mine = this.#consumer.assignments?.find(each => each.topic === this.#given.topic)
+    return mine?.partitions ?? []
   }
 
   async close () {

@@ -24,7 +24,7 @@ impl Passed {
 
 enum Ending {
     Passed(Passed),
-    Failed,
+    Failed(String),
     Skipped(String),
 }
 
@@ -53,7 +53,7 @@ impl Report {
                     "   FAILED after {:.1} s: {failure}",
                     began.elapsed().as_secs_f64()
                 );
-                Ending::Failed
+                Ending::Failed(failure.to_string())
             }
         };
         self.steps.push((name.to_owned(), ending, began.elapsed()));
@@ -64,7 +64,7 @@ impl Report {
         println!("── {name}\n   SKIPPED: {why}");
         let ending = if std::env::var("CI").is_ok_and(|value| value == "true") {
             println!("   which is a failure, since CI=true");
-            Ending::Failed
+            Ending::Failed(format!("it could not run: {why}"))
         } else {
             Ending::Skipped(why.to_owned())
         };
@@ -87,6 +87,7 @@ impl Report {
             "step", "result", "seconds"
         );
         let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+        let mut failures = Vec::new();
         for (name, ending, took) in &self.steps {
             let (word, what) = match ending {
                 Ending::Passed(result) => {
@@ -96,9 +97,10 @@ impl Report {
                     words.retain(|word| !word.is_empty());
                     ("passed", words.join("; "))
                 }
-                Ending::Failed => {
+                Ending::Failed(why) => {
                     failed += 1;
-                    ("FAILED", String::new())
+                    failures.push((name, why));
+                    ("FAILED", why.lines().next().unwrap_or_default().to_owned())
                 }
                 Ending::Skipped(why) => {
                     skipped += 1;
@@ -112,6 +114,10 @@ impl Report {
         }
         if skipped > 0 {
             println!("\n{skipped} SKIPPED: this machine lacks what they need (see the table).");
+        }
+        // Once more, where whoever reads only the end sees it.
+        for (name, why) in failures {
+            println!("\n── {name} FAILED: {why}");
         }
         println!("\n{passed} passed, {failed} failed, {skipped} skipped");
         failed == 0

@@ -38,6 +38,9 @@ pub(crate) enum Event {
         offsets: Vec<(i32, i64)>,
         error: String,
     },
+    CommitOvertaken {
+        offsets: Vec<(i32, i64)>,
+    },
     Closed,
     Group {
         state: String,

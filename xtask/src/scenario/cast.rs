@@ -280,6 +280,11 @@ impl Cast {
                     self.ledger.commit_failed(number, partition, next);
                 }
             }
+            Event::CommitOvertaken { offsets } => {
+                for (partition, next) in offsets {
+                    self.ledger.commit_failed(number, partition, next);
+                }
+            }
             // Without an excuse the records stay open: right if a repetition succeeds.
             Event::CommitFailed { .. } => {}
             Event::Closed => member.closed = true,

@@ -1,11 +1,12 @@
 //! Who was given which record, and whether that was right.
 //!
 //! Each delivery of a record to a member ends in one of four ways: its member
-//! committed it; the commit failed while the broker was being restarted; the
-//! member was killed; or none of these. A record may have been delivered more
-//! than once only if all its deliveries but one ended in the second or third
-//! way. The rule looks at each member's own output, whose order is certain,
-//! and at nothing that depends on how outputs of different processes interleave.
+//! committed it; the commit failed while the broker was being restarted, or a
+//! rebalance overtook it; the member was killed; or none of these. A record may
+//! have been delivered more than once only if all its deliveries but one ended in
+//! the second or third way. The rule looks at each member's own output, whose
+//! order is certain, and at nothing that depends on how outputs of different
+//! processes interleave.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +17,7 @@ enum Ending {
     /// Not committed yet
     Open,
     Committed,
-    /// The member's commit failed because the broker was away
+    /// The member's commit failed because the broker was away, or a rebalance overtook it
     CommitFailed,
 }
 
@@ -47,7 +48,7 @@ pub(super) struct Verdict {
     pub(super) records: usize,
     /// Further deliveries of them because a member was killed
     pub(super) again_after_kill: usize,
-    /// Further deliveries of them because a commit failed while the broker was away
+    /// Further deliveries of them because a commit failed
     pub(super) again_after_restart: usize,
     /// Records that a producer without idempotence wrote twice
     pub(super) written_twice: usize,
@@ -94,7 +95,7 @@ impl Ledger {
         self.settle(member, partition, next, Ending::Committed);
     }
 
-    /// A member's commit failed while the broker was away.
+    /// A member's commit failed while the broker was away, or came when others had the partition.
     pub(super) fn commit_failed(&mut self, member: usize, partition: i32, next: i64) {
         self.settle(member, partition, next, Ending::CommitFailed);
     }
