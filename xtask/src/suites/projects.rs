@@ -60,6 +60,37 @@ struct Tested {
     words: String,
 }
 
+/// Runs by themselves, once more or as often as they may be, the tests that failed: other projects'
+/// tests have time limits that a busy machine does not keep. The note of the suite names them.
+fn try_again(
+    expectations: &Expectations,
+    protocol: &str,
+    mut tested: Vec<Tested>,
+    mut run: impl FnMut(&[&str], usize) -> Result<Vec<Tested>, Failure>,
+) -> Result<Vec<Tested>, Failure> {
+    for tries in 2.. {
+        let due: Vec<&mut Tested> = tested
+            .iter_mut()
+            .filter(|test| test.ending == Ending::Failed && test.tries == tries - 1)
+            .filter(|test| tries <= expectations.tries(&test.test, protocol))
+            .collect();
+        if due.is_empty() {
+            break;
+        }
+        let names: Vec<&str> = due.iter().map(|test| test.test.as_str()).collect();
+        let mut again = run(&names, tries)?;
+        for test in due {
+            if let Some(found) = again.iter().position(|again| again.test == test.test) {
+                *test = Tested {
+                    tries,
+                    ..again.swap_remove(found)
+                };
+            }
+        }
+    }
+    Ok(tested)
+}
+
 /// Writes the table of a suite, and says whether it went as expected.
 fn conclude(
     run: &Run,
@@ -134,4 +165,61 @@ fn markdown(expectations: &Expectations, protocol: &str, tested: &[Tested]) -> S
         let _ = writeln!(table, "| {test} | not run | | {} |", difference.reason);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tested(test: &str, ending: Ending) -> Tested {
+        Tested {
+            test: test.to_owned(),
+            ending,
+            tries: 1,
+            took: None,
+            words: String::new(),
+        }
+    }
+
+    fn expectations() -> Expectations {
+        Expectations::parse(
+            r#"
+            version = "1"
+            selection = []
+            [[difference]]
+            tests = ["meant"]
+            expect = "failed"
+            reason = "it is meant to"
+            "#,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn a_test_that_failed_is_tried_once_more_by_itself_and_says_so() {
+        let first = vec![
+            tested("good", Ending::Passed),
+            tested("meant", Ending::Failed),
+            tested("slow", Ending::Failed),
+            tested("bad", Ending::Failed),
+        ];
+        let mut runs = Vec::new();
+        let all = try_again(&expectations(), "", first, |names, tries| {
+            runs.push((names.join(" "), tries));
+            Ok(vec![
+                tested("slow", Ending::Passed),
+                tested("bad", Ending::Failed),
+            ])
+        })
+        .unwrap();
+        assert_eq!(runs, [("slow bad".to_owned(), 2)]);
+        let endings: Vec<_> = all.iter().map(|test| (test.ending, test.tries)).collect();
+        let expected = [
+            (Ending::Passed, 1),
+            (Ending::Failed, 1),
+            (Ending::Passed, 2),
+            (Ending::Failed, 2),
+        ];
+        assert_eq!(endings, expected);
+    }
 }

@@ -70,7 +70,7 @@ impl Expectations {
             .map_err(|failure| failure.during(file.display()))
     }
 
-    fn parse(text: &str) -> Result<Self, Failure> {
+    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
         toml::from_str(text).map_err(|error| Failure::new(error.to_string()))
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Ending, Expectations, Suite, Tested, conclude};
+use super::{Ending, Expectations, Suite, Tested, conclude, try_again};
 use crate::failure::Failure;
 use crate::install::{Toolchain, go};
 use crate::process::Process;
@@ -29,24 +29,30 @@ fn check(run: &Run) -> Result<Passed, Failure> {
     let version = &expectations.version;
     let folder = go::module(run.workspace(), "github.com/twmb/franz-go", version)?;
     let mut broker = run.start_broker()?;
-    let mut command = Command::new("go");
-    command
-        .current_dir(&folder)
-        .args(["test", "-json", "-count=1", "-timeout=14m", "./pkg/kgo"]);
+    let go_test = |name: &str, chosen: &str| -> Result<Vec<Tested>, Failure> {
+        let mut command = Command::new("go");
+        command
+            .current_dir(&folder)
+            .args(["test", "-json", "-count=1", "-timeout=14m", "./pkg/kgo"])
+            .args(["-run", chosen]);
+        let left_out: Vec<&str> = expectations.not_run("").map(|(test, _)| test).collect();
+        if !left_out.is_empty() {
+            command.args(["-skip", &one_of(left_out.into_iter())]);
+        }
+        command
+            .env("KGO_SEEDS", broker.address())
+            .env("KGO_TEST_RF", "1")
+            .env("KGO_TEST_RECORDS", RECORDS);
+        run_tests(run, command, name)
+    };
     let chosen = match run.is_full() {
         true => "^Test".to_owned(),
         false => one_of(expectations.selection.iter().map(String::as_str)),
     };
-    command.args(["-run", &chosen]);
-    let left_out: Vec<&str> = expectations.not_run("").map(|(test, _)| test).collect();
-    if !left_out.is_empty() {
-        command.args(["-skip", &one_of(left_out.into_iter())]);
-    }
-    command
-        .env("KGO_SEEDS", broker.address())
-        .env("KGO_TEST_RF", "1")
-        .env("KGO_TEST_RECORDS", RECORDS);
-    let tested = run_tests(run, command)?;
+    let tested = go_test("go-test", &chosen)?;
+    let tested = try_again(&expectations, "", tested, |tests, tries| {
+        go_test(&format!("go-test-{tries}"), &one_of(tests.iter().copied()))
+    })?;
     broker.stop()?;
     conclude(
         run,
@@ -90,11 +96,11 @@ impl Event {
     }
 }
 
-fn run_tests(run: &Run, command: Command) -> Result<Vec<Tested>, Failure> {
+fn run_tests(run: &Run, command: Command, name: &str) -> Result<Vec<Tested>, Failure> {
     let (sender, lines) = mpsc::channel();
-    let log: PathBuf = run.logs().join("go-test.out");
+    let log: PathBuf = run.logs().join(format!("{name}.out"));
     let words = format!("log: {}", log.display());
-    let mut process = Process::start_with_lines(command, "go-test", run.logs(), move |line| {
+    let mut process = Process::start_with_lines(command, name, run.logs(), move |line| {
         let event = line.and_then(|line| serde_json::from_str::<Event>(line).ok());
         if let Some(tested) = event.and_then(|event| event.tested(&words)) {
             let _ = sender.send(tested);

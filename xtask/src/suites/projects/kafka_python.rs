@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Ending, Expectations, Suite, Tested, conclude};
+use super::{Ending, Expectations, Suite, Tested, conclude, try_again};
 use crate::failure::Failure;
 use crate::install::{Toolchain, kafka_python};
 use crate::process::Process;
@@ -24,6 +24,9 @@ const SETTINGS: &[(&str, &str)] = &[
     ("num.partitions", "4"),
 ];
 
+/// Where the tests are, in the source distribution.
+const FOLDER: &str = "test/integration/";
+
 /// What kafka-python takes a broker for that has all that Kafka 4.4 has.
 const KAFKA_VERSION: &str = "4.3.0";
 
@@ -36,29 +39,35 @@ fn check(run: &Run) -> Result<Passed, Failure> {
     let version = &expectations.version;
     let (python, folder) = kafka_python::environment(run.workspace(), version)?;
     let mut broker = run.start_broker_with("broker", SETTINGS)?;
-    let report = run.data().join("report.jsonl");
-    let mut command = Command::new(python);
-    command
-        .current_dir(&folder)
-        .args(["-m", "pytest", "-p", "no:cacheprovider", "--quiet"])
-        .args(["--timeout", "120", "--tb", "native", "-W", "ignore"])
-        .arg(format!("--report-log={}", report.display()))
-        .arg("test/integration")
-        .env("KAFKA_URI", format!("kafka://{}", broker.address()))
-        .env("KAFKA_VERSION", KAFKA_VERSION)
-        // Of Kafka's own distribution, which an external broker does not need.
-        .env("KAFKA_ROOT", run.data());
-    for (test, _) in expectations.not_run("") {
-        command.args(["--deselect", &format!("test/integration/{test}")]);
-    }
-    let mut process = Process::start(command, "pytest", run.logs())?;
-    let status = process.wait(LIMIT)?;
-    let log = run.logs().join("pytest.log");
-    let tested = read(&report, &log)?;
-    // 0: all passed, 1: some failed; everything else is pytest's own trouble.
-    if !matches!(status.code(), Some(0 | 1)) {
-        return Err(process.failed(status));
-    }
+    let pytest = |name: &str, tests: &[String]| -> Result<Vec<Tested>, Failure> {
+        let report = run.data().join(format!("{name}.jsonl"));
+        let mut command = Command::new(&python);
+        command
+            .current_dir(&folder)
+            .args(["-m", "pytest", "-p", "no:cacheprovider", "--quiet"])
+            .args(["--timeout", "120", "--tb", "native", "-W", "ignore"])
+            .arg(format!("--report-log={}", report.display()))
+            .args(tests)
+            .env("KAFKA_URI", format!("kafka://{}", broker.address()))
+            .env("KAFKA_VERSION", KAFKA_VERSION)
+            // Of Kafka's own distribution, which an external broker does not need.
+            .env("KAFKA_ROOT", run.data());
+        for (test, _) in expectations.not_run("") {
+            command.args(["--deselect", &format!("{FOLDER}{test}")]);
+        }
+        let mut process = Process::start(command, name, run.logs())?;
+        let status = process.wait(LIMIT)?;
+        // 0: all passed, 1: some failed; everything else is pytest's own trouble.
+        if !matches!(status.code(), Some(0 | 1)) {
+            return Err(process.failed(status));
+        }
+        read(&report, &run.logs().join(format!("{name}.log")))
+    };
+    let tested = pytest("pytest", &[FOLDER.to_owned()])?;
+    let tested = try_again(&expectations, "", tested, |tests, tries| {
+        let tests: Vec<String> = tests.iter().map(|test| format!("{FOLDER}{test}")).collect();
+        pytest(&format!("pytest-{tries}"), &tests)
+    })?;
     broker.stop()?;
     conclude(
         run,
@@ -93,7 +102,7 @@ fn endings(report: &str, words: &str) -> Vec<Tested> {
         .lines()
         .filter_map(|line| serde_json::from_str::<Line>(line).ok());
     for line in lines.filter(|line| line.kind == "TestReport") {
-        let name = line.nodeid.trim_start_matches("test/integration/");
+        let name = line.nodeid.trim_start_matches(FOLDER);
         let test = tests.entry(name.to_owned()).or_insert_with(|| Tested {
             test: name.to_owned(),
             ending: Ending::Passed,

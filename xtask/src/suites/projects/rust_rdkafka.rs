@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::{Ending, Expectations, Suite, Tested, conclude};
+use super::{Ending, Expectations, Suite, Tested, conclude, try_again};
 use crate::failure::Failure;
 use crate::install::{Toolchain, librdkafka, rust_rdkafka};
 use crate::process::Process;
@@ -52,24 +52,22 @@ fn check(run: &Run) -> Result<Passed, Failure> {
                 command.args(["--skip", test]);
             }
         }
-        for mut test in run_program(run, command, &program.name)? {
+        let first = run_program(run, command, &program.name)?;
+        tested.extend(try_again(&expectations, "", first, |tests, tries| {
             // By itself, as the tests of librdkafka are.
-            while test.ending == Ending::Failed && test.tries < expectations.tries(&test.test, "") {
+            let mut again = Vec::new();
+            for test in tests {
                 let mut command = start();
-                command.args(["--exact", test.test.trim_start_matches(&prefix)]);
-                let tries = test.tries + 1;
+                command.args(["--exact", test.trim_start_matches(&prefix)]);
                 let name = format!("{}-{tries}", program.name);
-                let Some(again) = run_program(run, command, &name)?.pop() else {
-                    break;
-                };
-                test = Tested {
-                    test: test.test,
-                    tries,
-                    ..again
-                };
+                let ended = run_program(run, command, &name)?.pop();
+                again.extend(ended.map(|ended| Tested {
+                    test: (*test).to_owned(),
+                    ..ended
+                }));
             }
-            tested.push(test);
-        }
+            Ok(again)
+        })?);
     }
     broker.stop()?;
     let client = format!(
