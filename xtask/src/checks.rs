@@ -47,12 +47,16 @@ pub(crate) const ALL: &[Check] = &[
         name: "build",
         run: build_program,
     },
+    Check {
+        name: "demo",
+        run: demo,
+    },
 ];
 
 fn format(workspace: &Workspace) -> Result<Passed, Failure> {
     let mut command = workspace.cargo();
     command.args(["fmt", "--all", "--check"]);
-    cargo(workspace, command, "fmt", 2)?;
+    complete(workspace, command, "fmt", 2)?;
     Ok(Passed::default())
 }
 
@@ -66,7 +70,7 @@ fn clippy(workspace: &Workspace) -> Result<Passed, Failure> {
         "-D",
         "warnings",
     ]);
-    cargo(workspace, command, "clippy", 20)?;
+    complete(workspace, command, "clippy", 20)?;
     Ok(Passed::default())
 }
 
@@ -83,7 +87,7 @@ fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
         }
         Err(failure) => println!("   without Kafka's message schemas: {failure}"),
     }
-    let log = cargo(workspace, command, "tests", 30)?;
+    let log = complete(workspace, command, "tests", 30)?;
     let (passed, ignored) = count_tests(&std::fs::read_to_string(&log)?);
     if passed == 0 {
         let tail = tail(&log, LONG_TAIL_LINES);
@@ -98,11 +102,11 @@ fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
 fn simulation(workspace: &Workspace) -> Result<Passed, Failure> {
     let mut command = simulate::simulator(workspace);
     command.args(["run", "--seeds=1000", "--seconds=120"]);
-    let log = cargo(workspace, command, "simulation", 15)?;
+    let log = complete(workspace, command, "simulation", 15)?;
     let said = std::fs::read_to_string(&log)?;
     let mut command = simulate::simulator(workspace);
     command.arg("model");
-    cargo(workspace, command, "model", 15)?;
+    complete(workspace, command, "model", 15)?;
     Ok(Passed::note(
         said.lines().last().unwrap_or_default().to_owned(),
     ))
@@ -113,7 +117,7 @@ fn docs(workspace: &Workspace) -> Result<Passed, Failure> {
     command
         .args(["doc", "--workspace", "--no-deps"])
         .env("RUSTDOCFLAGS", "-D warnings");
-    cargo(workspace, command, "docs", 15)?;
+    complete(workspace, command, "docs", 15)?;
     Ok(Passed::default())
 }
 
@@ -123,7 +127,15 @@ pub(crate) fn build_program(workspace: &Workspace) -> Result<Passed, Failure> {
     let mut command = workspace.cargo();
     command.args(["build", "--release"]);
     command.args(["--package", "kohort-cli", "--package", "kohort-agent"]);
-    cargo(workspace, command, "build", 30)?;
+    complete(workspace, command, "build", 30)?;
+    Ok(Passed::default())
+}
+
+/// What the README asks its readers to try first; it checks itself what it shows.
+fn demo(workspace: &Workspace) -> Result<Passed, Failure> {
+    let mut command = workspace.command(workspace.program());
+    command.arg("demo");
+    complete(workspace, command, "demo", 2)?;
     Ok(Passed::default())
 }
 
@@ -146,11 +158,12 @@ pub(crate) fn build_throughput(workspace: &Workspace) -> Result<PathBuf, Failure
         .arg(workspace.target())
         .arg("--manifest-path")
         .arg(manifest);
-    cargo(workspace, command, "throughput", 30)?;
+    complete(workspace, command, "throughput", 30)?;
     Ok(workspace.built("kohort-throughput"))
 }
 
-fn cargo(
+/// Runs one of the commands to its end; its log is named after it.
+fn complete(
     workspace: &Workspace,
     command: Command,
     name: &str,
