@@ -54,6 +54,10 @@ impl Failures {
         result.map_err(|error| self.0.push(error.to_string())).ok()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// All that failed, a line each.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         match self.0.is_empty() {

@@ -133,6 +133,9 @@ impl Describe {
         for (_, result) in admin.describe_groups(&ids).await {
             described.extend(failures.take(result));
         }
+        if described.is_empty() && !failures.is_empty() {
+            return failures.finish();
+        }
         let table = if self.members {
             members(&described)
         } else if self.state {

@@ -124,6 +124,9 @@ impl History {
         printer: &mut Printer,
     ) -> Result<GroupEvents, Failure> {
         if !self.watch {
+            if view(admin, &self.group).await?.is_none() {
+                return Err(Failure::new(format!("there is no group {}", self.group)));
+            }
             return Err(Failure::new(format!(
                 "this cluster keeps no history of groups (it has no topic __kohort_group_events, \
                  which kohort serve writes); what happens from now on, as far as it can be seen from \

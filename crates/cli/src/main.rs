@@ -26,7 +26,6 @@ use failure::Failure;
 #[command(
     name = "kohort",
     version,
-    about,
     arg_required_else_help = true,
     max_term_width = 100
 )]
@@ -46,7 +45,7 @@ enum Command {
     Produce(produce::Produce),
     /// Print the records of a topic, alone or as a member of a group.
     Consume(consume::Consume),
-    /// List, describe and delete groups.
+    /// List, describe, explain, rewind and delete groups, and show what happened to them.
     #[command(subcommand)]
     Groups(groups::Groups),
     /// Print the completions for a shell, to be put where it looks for them.

@@ -61,7 +61,7 @@ impl fmt::Display for Subject {
 #[non_exhaustive]
 pub enum Error {
     /// A broker answered with an error code.
-    #[error("{subject}: {api} was answered with {code}{}", detail(.message))]
+    #[error("{subject}: {}({api} was answered with {code})", words(.code, .message))]
     Kafka {
         /// What was asked.
         api: ApiKey,
@@ -73,7 +73,7 @@ pub enum Error {
         message: Option<ByteString>,
     },
     /// No connection to a broker came about.
-    #[error("{address} (broker {broker}) cannot be reached: {source}")]
+    #[error("{} cannot be reached: {source}", at(.address, .broker))]
     Connect {
         /// The broker's id; negative for a bootstrap server.
         broker: i32,
@@ -93,7 +93,7 @@ pub enum Error {
         problem: String,
     },
     /// A connection ended before the answer came.
-    #[error("the connection to {address} (broker {broker}) ended: {reason}")]
+    #[error("the connection to {} ended: {reason}", at(.address, .broker))]
     Disconnected {
         /// The broker's id; negative for a bootstrap server.
         broker: i32,
@@ -103,7 +103,7 @@ pub enum Error {
         reason: String,
     },
     /// A broker broke the protocol; the connection to it has been closed.
-    #[error("{address} (broker {broker}) broke the protocol: {problem}")]
+    #[error("{} broke the protocol: {problem}", at(.address, .broker))]
     Protocol {
         /// The broker's id; negative for a bootstrap server.
         broker: i32,
@@ -113,7 +113,7 @@ pub enum Error {
         problem: String,
     },
     /// A broker does not know what we need of it.
-    #[error("broker {broker} does not support {api}{}", detail(.reason))]
+    #[error("{} does not support {api}{}", Subject::Broker(*.broker), detail(.reason))]
     UnsupportedVersion {
         /// The broker's id; negative for a bootstrap server.
         broker: i32,
@@ -170,6 +170,30 @@ fn detail(message: &Option<ByteString>) -> String {
     match message {
         Some(message) if !message.is_empty() => format!(": {message}"),
         _ => String::new(),
+    }
+}
+
+/// What the broker says, or else what its code means, in the middle of a sentence.
+fn words(code: &ErrorCode, message: &Option<ByteString>) -> String {
+    let message = message.as_deref().filter(|message| !message.is_empty());
+    let Some(words) = message.or(code.meaning()) else {
+        return String::new();
+    };
+    let mut chars = words.trim_end_matches('.').chars();
+    let first = chars.next().map(
+        |first| match chars.as_str().starts_with(char::is_uppercase) {
+            true => first,
+            false => first.to_ascii_lowercase(),
+        },
+    );
+    first.into_iter().chain(chars).chain([' ']).collect()
+}
+
+/// A broker's address, and its id once it is known.
+fn at(address: &str, broker: &i32) -> String {
+    match broker {
+        ..0 => address.to_owned(),
+        id => format!("{address} (broker {id})"),
     }
 }
 
@@ -239,5 +263,61 @@ pub(crate) fn check(
             code,
             message: message.map(|text| ByteString::from(&**text)),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(code: ErrorCode, message: Option<&str>) -> String {
+        let error = Error::Kafka {
+            api: ApiKey::Metadata,
+            subject: Subject::Topic("t".into()),
+            code,
+            message: message.map(Into::into),
+        };
+        error.to_string()
+    }
+
+    #[test]
+    fn an_answer_is_told_in_the_brokers_words_or_else_by_what_its_code_means() {
+        let code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+        assert_eq!(
+            answered(code, Some("There is no such topic.")),
+            "topic t: there is no such topic (Metadata was answered with UNKNOWN_TOPIC_OR_PARTITION)"
+        );
+        assert_eq!(
+            answered(code, None),
+            "topic t: this broker has no such topic or partition, perhaps not yet (Metadata was \
+             answered with UNKNOWN_TOPIC_OR_PARTITION)"
+        );
+        assert_eq!(
+            answered(ErrorCode(999), Some("")),
+            "topic t: (Metadata was answered with error code 999)"
+        );
+    }
+
+    #[test]
+    fn words_that_begin_with_a_name_keep_it() {
+        let told = answered(ErrorCode::INVALID_REQUEST, Some("SASL is not for this."));
+        assert!(
+            told.starts_with("topic t: SASL is not for this ("),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_bootstrap_server_has_no_id_to_be_told() {
+        let error = |broker| Error::Disconnected {
+            broker,
+            address: "a:1".to_owned(),
+            reason: "enough".to_owned(),
+        };
+        assert_eq!(error(-1).to_string(), "the connection to a:1 ended: enough");
+        assert_eq!(
+            error(3).to_string(),
+            "the connection to a:1 (broker 3) ended: enough"
+        );
     }
 }

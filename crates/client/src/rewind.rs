@@ -160,7 +160,7 @@ fn within(
         true => Ok(offset.clamp(start, end.max(start))),
         false => Err(Error::State(format!(
             "partition {partition}: offset {offset} is outside of the log, which goes from {start} \
-             to {end}"
+             to {end}; clamp takes the nearest one inside"
         ))),
     }
 }

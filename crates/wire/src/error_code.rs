@@ -8,9 +8,9 @@ use std::fmt;
 pub struct ErrorCode(pub i16);
 
 macro_rules! error_codes {
-    ($($(#[$doc:meta])* $name:ident = $code:literal $(, $retriable:ident)?;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident = $code:literal $(, $retriable:ident)?;)*) => {
         impl ErrorCode {
-            $($(#[$doc])* pub const $name: ErrorCode = ErrorCode($code);)*
+            $($(#[doc = $doc])* pub const $name: ErrorCode = ErrorCode($code);)*
         }
 
         impl ErrorCode {
@@ -18,6 +18,14 @@ macro_rules! error_codes {
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($code => Some(stringify!($name)),)*
+                    _ => None,
+                }
+            }
+
+            /// What the code says, in a sentence, or `None` for a code that is not known.
+            pub const fn meaning(self) -> Option<&'static str> {
+                match self.0 {
+                    $($code => Some(concat!($($doc),*).trim_ascii()),)*
                     _ => None,
                 }
             }

@@ -101,13 +101,13 @@ fn operation(config: IncrementalAlterableConfig) -> Result<(String, Operation), 
         (0 | 2 | 3, None) => {
             return Err(ChangeError::new(
                 ErrorCode::INVALID_REQUEST,
-                format!("Null value not supported for: {name}"),
+                format!("{name} needs a value."),
             ));
         }
         (other, _) => {
             return Err(ChangeError::new(
                 ErrorCode::INVALID_REQUEST,
-                format!("Unknown operation {other} for: {name}"),
+                format!("{name}: there is no operation {other}."),
             ));
         }
     };
@@ -133,7 +133,7 @@ async fn alter(
         let altered = if twice.contains(&resource) {
             Err(ChangeError::new(
                 ErrorCode::INVALID_REQUEST,
-                "Each resource must appear at most once.",
+                "This resource stands twice in the request.",
             ))
         } else {
             alter_one(call, alteration, validate_only).await
@@ -165,7 +165,7 @@ async fn alter_one(
             let topic = snapshot.topic(name).ok_or_else(|| {
                 ChangeError::new(
                     ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-                    format!("The topic '{name}' does not exist."),
+                    format!("There is no topic {name}."),
                 )
             })?;
             (settings::TOPIC, topic.configs.clone())
@@ -179,7 +179,7 @@ async fn alter_one(
         GROUP if name.is_empty() => {
             return Err(ChangeError::new(
                 ErrorCode::INVALID_REQUEST,
-                "Default group resources are not allowed.",
+                "Groups have no settings in common: name one.",
             ));
         }
         GROUP => {
@@ -189,7 +189,7 @@ async fn alter_one(
         other => {
             return Err(ChangeError::new(
                 ErrorCode::INVALID_REQUEST,
-                format!("Unknown resource type {other}"),
+                format!("Resources of type {other} have no settings here."),
             ));
         }
     };
@@ -210,7 +210,7 @@ async fn alter_one(
                     None => {
                         return Err(ChangeError::new(
                             ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-                            format!("The topic '{name}' does not exist."),
+                            format!("There is no topic {name}."),
                         ));
                     }
                 },
@@ -251,7 +251,7 @@ fn apply(
         let definition = table.get(&name).ok_or_else(|| {
             ChangeError::new(
                 ErrorCode::INVALID_CONFIG,
-                format!("Unknown config name: {name}"),
+                format!("There is no setting {name}."),
             )
         })?;
         let current = || {
@@ -266,7 +266,7 @@ fn apply(
             {
                 return Err(ChangeError::new(
                     ErrorCode::INVALID_CONFIG,
-                    format!("Can't append to or subtract from {name}, which is not a list."),
+                    format!("{name} is no list: it can be set, and nothing added or taken away."),
                 ));
             }
             Operation::Append(more) => {
@@ -286,7 +286,7 @@ fn apply(
         if definition.change == Change::AtStart && checked.as_ref() != before.get(&name) {
             return Err(ChangeError::new(
                 ErrorCode::INVALID_REQUEST,
-                format!("Cannot update {name} while the broker runs; set it at its start."),
+                format!("{name} is set when the broker starts, not while it runs."),
             ));
         }
         match checked {
@@ -331,7 +331,7 @@ fn alter_logger(
     match operations.first() {
         Some((logger, _)) => Err(ChangeError::new(
             ErrorCode::INVALID_CONFIG,
-            format!("Logger {logger} does not exist!"),
+            format!("There is no logger {logger}."),
         )),
         None => Ok(()),
     }

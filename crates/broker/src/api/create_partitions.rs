@@ -19,7 +19,10 @@ pub(super) async fn handle(
     let mut results = Vec::with_capacity(seen.len());
     for (name, count) in &seen {
         if *count > 1 {
-            let error = ChangeError::new(ErrorCode::INVALID_REQUEST, "Duplicate topic name.");
+            let error = ChangeError::new(
+                ErrorCode::INVALID_REQUEST,
+                "This topic stands twice in the request.",
+            );
             results.push(result(name, Err(error)));
         }
     }
@@ -58,7 +61,7 @@ fn check(call: &Call, topic: &CreatePartitionsTopic) -> Result<NewPartitions, Ch
     };
     if more > 0 && assignments.len() as i64 != more {
         return invalid(format!(
-            "Attempted to add {more} additional partition(s), but only {} assignment(s) were specified.",
+            "The request adds {more} partitions and assigns {}.",
             assignments.len()
         ));
     }
@@ -68,7 +71,7 @@ fn check(call: &Call, topic: &CreatePartitionsTopic) -> Result<NewPartitions, Ch
         .any(|assignment| assignment.broker_ids != [node_id])
     {
         return invalid(format!(
-            "The assignments must name broker {node_id}, the only one."
+            "Broker {node_id} is the only one, and has to be named for each partition."
         ));
     }
     Ok(wanted)

@@ -24,17 +24,20 @@ pub(super) async fn handle(call: Call, request: CreateTopicsRequest) -> CreateTo
             _ if &*topic.name == "__cluster_metadata" => results.push(failure(
                 topic.name.clone(),
                 ErrorCode::INVALID_REQUEST,
-                "Creation of internal topic __cluster_metadata is prohibited.",
+                "__cluster_metadata is no topic that clients may have.",
             )),
             Ok(new) => checked.push(new),
             Err(error) => results.push(failure(topic.name.clone(), error.code, &error.message)),
         }
     }
     let duplicates = seen.into_iter().filter(|(_, count)| *count > 1);
-    results.extend(
-        duplicates
-            .map(|(name, _)| failure(name, ErrorCode::INVALID_REQUEST, "Duplicate topic name.")),
-    );
+    results.extend(duplicates.map(|(name, _)| {
+        failure(
+            name,
+            ErrorCode::INVALID_REQUEST,
+            "This topic stands twice in the request.",
+        )
+    }));
     let created = node
         .catalog
         .create_topics(
@@ -69,7 +72,7 @@ fn check(
             ..=0 => {
                 return fail(
                     ErrorCode::INVALID_REPLICATION_FACTOR,
-                    "Replication factor must be larger than 0, or -1 to use the default value.",
+                    "There has to be at least one replica (-1: as many as the broker is set to).",
                 );
             }
             factor => {
@@ -85,7 +88,7 @@ fn check(
             _ => {
                 return fail(
                     ErrorCode::INVALID_PARTITIONS,
-                    "Number of partitions was set to an invalid non-positive value.",
+                    "There has to be at least one partition (-1: as many as the broker is set to).",
                 );
             }
         }
@@ -93,7 +96,7 @@ fn check(
         if topic.replication_factor != -1 || topic.num_partitions != -1 {
             return fail(
                 ErrorCode::INVALID_REQUEST,
-                "With a manual assignment, the number of partitions and the replication factor must be -1.",
+                "Who assigns replicas by hand says by that how many partitions and replicas there are: leave the numbers at -1.",
             );
         }
         check_assignments(&topic.assignments, node_id)?
@@ -133,18 +136,19 @@ fn check_assignments(
     for assignment in assignments {
         let index = assignment.partition_index;
         if !indexes.insert(index) {
-            return invalid(format!(
-                "Found multiple manual partition assignments for partition {index}"
-            ));
+            return invalid(format!("Partition {index} is assigned twice."));
         }
         if assignment.broker_ids != [node_id] {
             return invalid(format!(
-                "The manual partition assignment of partition {index} must name broker {node_id}, the only one."
+                "Broker {node_id} is the only one, and partition {index} is assigned to another."
             ));
         }
     }
     if !indexes.iter().copied().eq(0..assignments.len() as i32) {
-        return invalid("partitions should be a consecutive 0-based integer sequence".to_owned());
+        return invalid(
+            "The partitions that are assigned have to be 0, 1, 2 and so on, without a gap."
+                .to_owned(),
+        );
     }
     Ok(assignments.len() as i32)
 }

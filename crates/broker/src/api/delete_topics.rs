@@ -26,19 +26,19 @@ pub(super) async fn handle(call: Call, request: DeleteTopicsRequest) -> DeleteTo
             _ if !call.node.fixed.delete_topic_enable => Err(disabled(&call)),
             (None, true) => Err((
                 ErrorCode::INVALID_REQUEST,
-                "Neither topic name nor id were specified.",
+                "A topic is to be deleted, and the request does not say which.",
             )),
             (Some(_), false) => Err((
                 ErrorCode::INVALID_REQUEST,
-                "You may not specify both topic name and topic id.",
+                "A topic is named by its name or by its id, not by both.",
             )),
             (Some(name), true) => snapshot.topic(name).ok_or((
                 ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-                "This server does not host this topic-partition.",
+                "There is no such topic.",
             )),
             (None, false) => snapshot.topic_by_id(topic.topic_id).ok_or((
                 ErrorCode::UNKNOWN_TOPIC_ID,
-                "This server does not host this topic ID.",
+                "There is no topic with this id.",
             )),
         };
         match found {
@@ -47,7 +47,7 @@ pub(super) async fn handle(call: Call, request: DeleteTopicsRequest) -> DeleteTo
                 topic.name,
                 topic.topic_id,
                 ErrorCode::INVALID_REQUEST,
-                "The state of the groups cannot be deleted while the broker runs.",
+                "The broker keeps its groups in this topic, and cannot do without it.",
             )),
             Ok(found) => named.entry(found.id).or_default().push(topic),
             Err((code, message)) => {
@@ -102,7 +102,7 @@ fn disabled(call: &Call) -> (ErrorCode, &'static str) {
         ..3 => ErrorCode::INVALID_REQUEST,
         _ => ErrorCode::TOPIC_DELETION_DISABLED,
     };
-    (code, "Topic deletion is disabled.")
+    (code, "delete.topic.enable is false.")
 }
 
 fn result(

@@ -64,7 +64,7 @@ fn settings(call: &Call, resource: &DescribeConfigsResource) -> Result<Vec<Shown
             let topic = snapshot.topic(name).ok_or_else(|| {
                 ChangeError::new(
                     ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-                    "This server does not host this topic-partition.",
+                    "There is no such topic.",
                 )
             })?;
             Ok(topic_settings(&topic.configs, snapshot.levels()))
@@ -82,7 +82,7 @@ fn settings(call: &Call, resource: &DescribeConfigsResource) -> Result<Vec<Shown
         CLIENT_METRICS => Ok(Vec::new()),
         GROUP if name.is_empty() => Err(ChangeError::new(
             ErrorCode::INVALID_REQUEST,
-            "The group id must not be empty.",
+            "A group is named by its id, and that is empty.",
         )),
         GROUP => {
             let none = Values::new();
@@ -91,7 +91,7 @@ fn settings(call: &Call, resource: &DescribeConfigsResource) -> Result<Vec<Shown
         }
         other => Err(ChangeError::new(
             ErrorCode::INVALID_REQUEST,
-            format!("Unsupported resource type: {other}"),
+            format!("Resources of type {other} have no settings here."),
         )),
     }
 }
@@ -104,7 +104,7 @@ pub(super) fn check_broker(call: &Call, name: &str) -> Result<(), ChangeError> {
     }
     Err(ChangeError::new(
         ErrorCode::INVALID_REQUEST,
-        format!("Unexpected broker id, expected {node_id}, but received {name}"),
+        format!("This is broker {node_id}, and not {name}."),
     ))
 }
 

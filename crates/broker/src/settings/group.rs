@@ -84,7 +84,8 @@ pub(crate) fn check(values: View<'_>, broker: View<'_>) -> Result<(), String> {
     };
     if either("session.timeout.ms") <= either("heartbeat.interval.ms") {
         return Err(
-            "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms"
+            "consumer.session.timeout.ms has to be longer than consumer.heartbeat.interval.ms, or \
+             sessions end between two heartbeats"
                 .to_owned(),
         );
     }

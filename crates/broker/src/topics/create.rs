@@ -133,13 +133,13 @@ impl Catalog {
         let entry = edited.topics.get_mut(&wanted.name).ok_or_else(|| {
             ChangeError::new(
                 ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-                "this server does not host this topic-partition",
+                "there is no such topic",
             )
         })?;
         let invalid =
             |message: String| Err(ChangeError::new(ErrorCode::INVALID_PARTITIONS, message));
         if wanted.count == entry.partitions {
-            return invalid(format!("topic already has {} partitions", entry.partitions));
+            return invalid(format!("it has {} partitions as it is", entry.partitions));
         }
         if wanted.count < entry.partitions {
             return invalid(format!(
@@ -282,7 +282,7 @@ fn check_new(
         return Err(ChangeError::new(
             ErrorCode::INVALID_TOPIC_EXCEPTION,
             format!(
-                "topic '{}' collides with existing topic: {other}",
+                "the topic {} would be taken for {other}, which exists: in the names of metrics . and _ are the same",
                 topic.name
             ),
         ));
@@ -291,7 +291,7 @@ fn check_new(
         let invalid = |message| ChangeError::new(ErrorCode::INVALID_CONFIG, message);
         let definition = TOPIC
             .get(name)
-            .ok_or_else(|| invalid(format!("Unknown topic config name: {name}")))?;
+            .ok_or_else(|| invalid(format!("topics have no setting {name}")))?;
         definition
             .check(value)
             .map_err(|error| invalid(error.to_string()))?;

@@ -2,7 +2,7 @@
 
 mod settings;
 
-use std::{path::PathBuf, time::Instant};
+use std::{io::IsTerminal, path::PathBuf, time::Instant};
 
 use clap::Args;
 use kohort_broker::StartError;
@@ -52,6 +52,7 @@ impl Serve {
         tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
             .with_target(false)
             .compact()
             .init();

@@ -100,7 +100,7 @@ impl Shard {
                 Ok(()) => (ErrorCode::NONE, None),
                 Err(ErrorCode::GROUP_ID_NOT_FOUND) => (
                     ErrorCode::GROUP_ID_NOT_FOUND,
-                    Some(format!("the group {group_id} was not found").into()),
+                    Some(format!("there is no group {group_id}").into()),
                 ),
                 Err(error_code) => (
                     error_code,

@@ -27,7 +27,7 @@ impl Shard {
                     error_code: ErrorCode::GROUP_ID_NOT_FOUND,
                     error_message: Some(match self.groups.contains_key(&*group_id) {
                         true => format!("group {group_id} is a classic group").into(),
-                        false => format!("the group {group_id} was not found").into(),
+                        false => format!("there is no group {group_id}").into(),
                     }),
                     group_id,
                     ..DescribedConsumerGroup::default()

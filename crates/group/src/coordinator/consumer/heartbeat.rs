@@ -55,7 +55,7 @@ impl Shard {
             Some(mut consumer) => consumer.heartbeat(caller, request),
             None => Err(match self.groups.contains_key(&*group_id) {
                 true => not_found(format!("group {group_id} is a classic group")),
-                false => not_found(format!("the group {group_id} was not found")),
+                false => not_found(format!("there is no group {group_id}")),
             }),
         }
     }

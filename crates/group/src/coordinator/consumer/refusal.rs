@@ -28,7 +28,7 @@ impl Refusal {
     pub(crate) fn unknown_member(member_id: &str, group_id: &str) -> Refusal {
         Refusal::new(
             ErrorCode::UNKNOWN_MEMBER_ID,
-            format!("Member {member_id} is not a member of group {group_id}."),
+            format!("The group {group_id} has no member {member_id}."),
         )
     }
 }
