@@ -252,3 +252,76 @@ async fn only_with_the_setting_a_commit_without_the_mark_rewinds_a_live_group() 
     assert_eq!(codes(&response), [ErrorCode::NONE]);
     broker.shutdown().await;
 }
+
+/// Heartbeats until the member is told to let go of partition 0 of three, and gives its epoch.
+async fn told_to_let_go(member: &mut Client, epoch: i32, topic: Uuid) -> i32 {
+    loop {
+        let request = heartbeat("m", epoch, &[0, 1, 2], topic);
+        let response = member.ask(1, request).await;
+        let left = response.assignment.expect("everything is told");
+        if left.topic_partitions[0].partitions == [1, 2] {
+            return response.member_epoch;
+        }
+    }
+}
+
+/// Heartbeats until the member owns all three partitions again, and gives its epoch.
+async fn given_back(member: &mut Client, epoch: i32, topic: Uuid) -> i32 {
+    let (mut epoch, mut owned) = (epoch, vec![1, 2]);
+    loop {
+        let response = member.ask(1, heartbeat("m", epoch, &owned, topic)).await;
+        assert_eq!(response.error_code, ErrorCode::NONE, "{response:?}");
+        epoch = response.member_epoch;
+        let assignment = response.assignment.expect("everything is told");
+        owned = assignment.topic_partitions[0].partitions.clone();
+        if owned.len() == 3 {
+            return epoch;
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_has_hung_up_may_ask_again_and_the_rewind_happens_once() {
+    let broker = builder().start().await.unwrap();
+    let (mut member, mut admin, topic, epoch) = live_group(&broker).await;
+    admin.send(9, &commit(&[(0, 1)], "kohort:rewind")).await;
+    let epoch = told_to_let_go(&mut member, epoch, topic).await;
+    // As a client does when its own time is over.
+    drop(admin);
+    let epoch = given_back(&mut member, epoch, topic).await;
+    let read_on = OffsetCommitRequest {
+        generation_id_or_member_epoch: epoch,
+        member_id: "m".into(),
+        ..commit(&[(0, 3)], "")
+    };
+    assert_eq!(codes(&member.ask(9, read_on).await), [ErrorCode::NONE]);
+
+    let mut admin = Client::connect(&broker).await;
+    let again = admin.ask(9, commit(&[(0, 1)], "kohort:rewind")).await;
+    assert_eq!(codes(&again), [ErrorCode::NONE]);
+    assert_eq!(committed(&mut admin).await[0].0, 3);
+    let response = member
+        .ask(1, heartbeat("m", epoch, &[0, 1, 2], topic))
+        .await;
+    assert_eq!(response.member_epoch, epoch, "nothing is taken away");
+    broker.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_rewind_that_waits_can_be_cancelled_by_any_administrator() {
+    let broker = builder().start().await.unwrap();
+    let (mut member, mut admin, topic, epoch) = live_group(&broker).await;
+    admin.send(9, &commit(&[(0, 1)], "kohort:rewind")).await;
+    let epoch = told_to_let_go(&mut member, epoch, topic).await;
+    let mut other = Client::connect(&broker).await;
+    // Wherever the offset is: it says nothing.
+    let cancelled = other
+        .ask(9, commit(&[(0, 1_000)], "kohort:rewind cancel"))
+        .await;
+    assert_eq!(codes(&cancelled), [ErrorCode::NONE]);
+    let response = admin.receive_as::<OffsetCommitRequest>(9).await;
+    assert_eq!(codes(&response), [ErrorCode::OPERATION_NOT_ATTEMPTED]);
+    given_back(&mut member, epoch, topic).await;
+    assert_eq!(committed(&mut other).await[0].0, -1);
+    broker.shutdown().await;
+}

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kohort::{
     Admin, OffsetSpec, TopicPartition,
     admin::GroupEvents,
-    history::{Explanation, PartitionLag, Recent, View, explain},
+    history::{Explanation, PartitionLag, PendingRewind, Recent, View, explain},
 };
 
 use crate::{
@@ -110,8 +110,26 @@ impl Explain {
                 end,
             });
         let lags: Vec<PartitionLag> = lags.collect();
+        let pending = admin.pending_rewind(&self.group).await?;
+        let rewind = pending.map(|rewind| PendingRewind {
+            asked_at: rewind.at,
+            partitions: rewind
+                .steps
+                .iter()
+                .map(|step| ((&*step.partition.topic).into(), step.partition.partition))
+                .collect(),
+        });
         let now = Timestamp::now().as_millisecond();
-        Ok(explain(&self.group, view, recent, &lags, now, clock))
+        let rewind = rewind.as_ref();
+        Ok(explain(
+            &self.group,
+            view,
+            recent,
+            &lags,
+            rewind,
+            now,
+            clock,
+        ))
     }
 
     fn absent(&self, recent: &Recent) -> Failure {
@@ -167,6 +185,7 @@ struct Substance {
     state: String,
     members: usize,
     waits_for: Vec<String>,
+    rewind: Option<String>,
     causes: usize,
     notes: Vec<String>,
 }
@@ -177,6 +196,11 @@ fn substance(explanation: &Explanation) -> Substance {
         state: explanation.state.clone(),
         members: explanation.members,
         waits_for: waits_for.map(|it| it.waited.to_string()).collect(),
+        rewind: explanation.rewind.as_ref().map(|it| {
+            let held_by = it.held_by.first.iter();
+            let held_by = held_by.map(|held| format!("{} {}", held.member, held.partitions));
+            held_by.collect()
+        }),
         causes: explanation.causes.count,
         notes: explanation.notes.iter().map(|it| it.text.clone()).collect(),
     }

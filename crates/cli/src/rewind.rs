@@ -8,12 +8,13 @@ use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 use clap::{ArgGroup, Args};
 use kohort::{
     Admin, Error, TopicPartition,
-    admin::{RewindStep, RewindTo},
+    admin::{LastRewind, RewindStep, RewindTo},
 };
 
 use crate::{
     client::Connect,
     failure::{Failure, Failures},
+    history::clock,
     output::{Output, Table},
 };
 
@@ -43,7 +44,8 @@ pub(crate) struct Rewind {
     /// Partitions and offsets from a file: topic,partition,offset in each line.
     #[arg(long, value_name = "CSV", conflicts_with = "where")]
     from_file: Option<PathBuf>,
-    /// Go back to where the group was before its last rewind (kohort serve remembers it).
+    /// Go back to where the group was before its last rewind (kohort serve remembers it). One that
+    /// still waits for members is given up.
     #[arg(long, conflicts_with = "where")]
     undo: bool,
     /// To the first record.
@@ -91,6 +93,11 @@ const HEADINGS: [&str; 6] = [
 impl Rewind {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let admin = self.connect.admin().await?;
+        if self.undo
+            && let Some(pending) = admin.pending_rewind(&self.group).await?
+        {
+            return self.give_up(&admin, pending).await;
+        }
         let steps = self.plan(&admin).await?;
         if steps.is_empty() {
             return Err(Failure::new(format!(
@@ -115,11 +122,39 @@ impl Rewind {
             Err(Error::Timeout { .. }) => Err(Failure::new(format!(
                 "group {}: members have not given the partitions up within {} s, and the rewind \
                  still waits for them: `kohort groups explain {}` says for whom; the same command \
-                 again waits on",
-                self.group, self.wait_s, self.group
+                 again waits on, and `kohort groups rewind {} --undo --execute` gives it up",
+                self.group, self.wait_s, self.group, self.group
             ))),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Undoes a rewind that has not happened yet.
+    async fn give_up(&self, admin: &Admin, pending: LastRewind) -> Result<(), Failure> {
+        let asked_at = clock(pending.at);
+        if !self.execute {
+            self.output.print(&self.table(&pending.steps))?;
+            self.output.say(format_args!(
+                "nothing was changed; this rewind, which was asked for {asked_at}, still waits for \
+                 members to give partitions up: with --execute it is given up"
+            ));
+            return Ok(());
+        }
+        let stays: Vec<RewindStep> = admin
+            .cancel_rewind(&self.group)
+            .await?
+            .into_iter()
+            .map(|step| RewindStep {
+                to: step.before.clone(),
+                ..step
+            })
+            .collect();
+        self.output.print(&self.table(&stays))?;
+        self.output.say(format_args!(
+            "the rewind that was asked for {asked_at} is given up; nothing that is committed was \
+             changed"
+        ));
+        Ok(())
     }
 
     async fn plan(&self, admin: &Admin) -> Result<Vec<RewindStep>, Failure> {

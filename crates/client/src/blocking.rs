@@ -149,6 +149,10 @@ forward! { Admin:
     fn execute_rewind(&self, group_id: &str, steps: &[RewindStep], timeout: Duration) -> Result<Vec<RewindStep>>;
     /// See [`Admin::undo_rewind`](crate::Admin::undo_rewind).
     fn undo_rewind(&self, group_id: &str) -> Result<Vec<RewindStep>>;
+    /// See [`Admin::pending_rewind`](crate::Admin::pending_rewind).
+    fn pending_rewind(&self, group_id: &str) -> Result<Option<LastRewind>>;
+    /// See [`Admin::cancel_rewind`](crate::Admin::cancel_rewind).
+    fn cancel_rewind(&self, group_id: &str) -> Result<Vec<RewindStep>>;
     /// See [`Admin::last_rewind`](crate::Admin::last_rewind).
     fn last_rewind(&self, group_id: &str) -> Result<Option<LastRewind>>;
     /// See [`Admin::list_group_offsets`](crate::Admin::list_group_offsets).

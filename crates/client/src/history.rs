@@ -10,7 +10,7 @@ pub use kohort_group::{
         Phase, Protocol, SCHEMA_VERSION, TopicChange, Waited, What, Who, clock_span,
     },
     explain::{
-        Clock, Explanation, Holdup, LastRebalance, MemberView, Note, Observer, PartitionLag,
-        Rebalance, Recent, Timeline, View, explain,
+        Clock, ExplainedRewind, Explanation, HeldBy, Holdup, LastRebalance, MemberView, Note,
+        Observer, PartitionLag, PendingRewind, Rebalance, Recent, Timeline, View, explain,
     },
 };

@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bytestring::ByteString;
-use kohort_group::coordinator::{BEFORE_REWIND_MEMBER, REWIND_MARK};
+use kohort_group::coordinator::{BEFORE_REWIND_MEMBER, PENDING_REWIND_MEMBER, REWIND_MARK};
 use kohort_wire::{ApiKey, ErrorCode, codec::Versions, messages::*};
 
 use crate::{
@@ -55,12 +55,12 @@ pub struct RewindStep {
     pub to: Option<CommittedOffset>,
 }
 
-/// The last rewind of a group.
+/// The last rewind of a group, or the one that is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastRewind {
-    /// When, in milliseconds since 1970.
+    /// When it happened, or was asked for; in milliseconds since 1970.
     pub at: i64,
-    /// What was committed before, and where it went.
+    /// What was committed before, or is now, and where it went, or goes.
     pub steps: Vec<RewindStep>,
 }
 
@@ -262,7 +262,10 @@ pub(crate) async fn execute(
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    if remembered(cluster, group_id, Some(&names)).await?.is_none() {
+    if remembered(cluster, group_id, BEFORE_REWIND_MEMBER, Some(&names))
+        .await?
+        .is_none()
+    {
         commit_elsewhere(cluster, group_id, steps).await?;
         return Ok(steps.to_vec());
     }
@@ -323,6 +326,11 @@ fn refused(group_id: &str, results: Each<TopicPartition, ()>) -> Result<()> {
         Some(error) if error.code() == Some(ErrorCode::NON_EMPTY_GROUP) => Err(Error::State(
             format!("group {group_id} has members that are no consumers: stop them, and try again"),
         )),
+        Some(error) if error.code() == Some(ErrorCode::OPERATION_NOT_ATTEMPTED) => {
+            Err(Error::State(format!(
+                "the rewind of group {group_id} was cancelled: nothing was changed"
+            )))
+        }
         Some(error) => Err(error),
     }
 }
@@ -366,15 +374,55 @@ async fn commit_elsewhere(cluster: &Cluster, group_id: &str, steps: &[RewindStep
 /// The last rewind of a group, if its coordinator remembers one; clusters other than `kohort serve`
 /// never do.
 pub(crate) async fn last_rewind(cluster: &Cluster, group_id: &str) -> Result<Option<LastRewind>> {
-    let steps = remembered(cluster, group_id, None).await?;
+    let steps = remembered(cluster, group_id, BEFORE_REWIND_MEMBER, None).await?;
     Ok(steps.filter(|last| !last.steps.is_empty()))
 }
 
-/// What the coordinator remembers of the last rewind; `None`: it is not one of kohort's. With
-/// `partitions` every other broker answers for each of them.
+/// The rewind of a group that waits for its members, if there is one.
+pub(crate) async fn pending(cluster: &Cluster, group_id: &str) -> Result<Option<LastRewind>> {
+    let steps = remembered(cluster, group_id, PENDING_REWIND_MEMBER, None).await?;
+    Ok(steps.filter(|pending| !pending.steps.is_empty()))
+}
+
+/// Gives up the rewind of a group that waits for its members: nothing that is committed changes, and
+/// the partitions are handed out again. Gives what it would have done.
+pub(crate) async fn cancel(cluster: &Cluster, group_id: &str) -> Result<Vec<RewindStep>> {
+    let over = || {
+        Error::State(format!(
+            "no rewind of group {group_id} is under way that could be cancelled"
+        ))
+    };
+    let pending = pending(cluster, group_id).await?.ok_or_else(over)?;
+    let mark = CommittedOffset {
+        offset: -1,
+        leader_epoch: None,
+        metadata: format!("{REWIND_MARK} cancel").into(),
+    };
+    let steps = pending.steps.iter();
+    let offsets: Vec<_> = steps
+        .map(|step| (step.partition.clone(), mark.clone()))
+        .collect();
+    let results = crate::Admin::new(cluster.clone())
+        .alter_group_offsets(group_id, &offsets)
+        .await?;
+    // It has happened in between, or somebody else was faster.
+    let is_over = |(_, result): &(_, Result<()>)| {
+        let code = result.as_ref().err().and_then(Error::code);
+        code == Some(ErrorCode::INVALID_REQUEST)
+    };
+    if results.iter().any(is_over) {
+        return Err(over());
+    }
+    refused(group_id, results)?;
+    Ok(pending.steps)
+}
+
+/// What the coordinator tells a member of this name of the last rewind, or of the one under way;
+/// `None`: it is not one of kohort's. With `partitions` every other broker answers for each of them.
 async fn remembered(
     cluster: &Cluster,
     group_id: &str,
+    member_id: &'static str,
     partitions: Option<&[TopicPartition]>,
 ) -> Result<Option<LastRewind>> {
     let topics = partitions.map(|partitions| {
@@ -390,7 +438,7 @@ async fn remembered(
     let request = OffsetFetchRequest {
         groups: vec![OffsetFetchRequestGroup {
             group_id: group_id.into(),
-            member_id: Some(BEFORE_REWIND_MEMBER.into()),
+            member_id: Some(member_id.into()),
             member_epoch: -1,
             topics,
         }],

@@ -41,6 +41,10 @@ pub(super) fn may_be_rewind(snapshot: &Snapshot, request: &OffsetCommitRequest) 
 /// Looks at a commit. Reads the bounds of logs if it asks for a rewind, which may take time.
 pub(super) fn examine(snapshot: &Arc<Snapshot>, request: OffsetCommitRequest) -> Commit {
     let marks = match RewindMark::read_all(&request) {
+        // Where the logs are does not matter to who gives a rewind up.
+        Ok(Some(marks)) if marks.iter().flatten().any(|mark| mark.cancel) => {
+            return Commit::Plain(request);
+        }
         Ok(Some(marks)) => marks
             .into_iter()
             .map(|marks| marks.into_iter().map(|mark| mark.clamp).collect())

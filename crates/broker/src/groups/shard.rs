@@ -44,6 +44,8 @@ pub(super) struct ShardTask {
     /// Those whose replies the shard still owes.
     waiting: HashMap<Token, Waiting>,
     waiting_checked: usize,
+    /// Replies to commits that nobody waited for any more: their connections had closed.
+    lost: Vec<Token>,
     next_token: u64,
     /// The version of the topics and settings that the shard has.
     topics_version: i64,
@@ -83,6 +85,7 @@ impl ShardTask {
             changes,
             waiting: HashMap::new(),
             waiting_checked: 0,
+            lost: Vec::new(),
             next_token: 0,
             topics_version: 0,
             load_due: None,
@@ -185,6 +188,9 @@ impl ShardTask {
         loop {
             if self.settle(&mut out).await.is_err() {
                 return End::Lost;
+            }
+            for token in self.lost.drain(..) {
+                shard.reply_lost(token);
             }
             self.report_load(&shard);
             shard.set_pace(self.node.groups.pacing.pace());
@@ -302,7 +308,10 @@ impl ShardTask {
         self.tell(out);
         for (token, reply) in out.replies.drain(..) {
             if let Some(waiting) = self.waiting.remove(&token) {
-                let _ = waiting.send(Ok(reply));
+                // Of other replies nobody wants to know.
+                if let Err(Ok(Reply::OffsetCommit(_))) = waiting.send(Ok(reply)) {
+                    self.lost.push(token);
+                }
             }
         }
         for work in out.work.drain(..) {

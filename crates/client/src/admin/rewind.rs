@@ -69,6 +69,22 @@ impl Admin {
         self.execute_rewind(group_id, &steps, rewind::TIMEOUT).await
     }
 
+    /// The rewind of the group that is under way, if there is one: members that own its partitions
+    /// have yet to give them up. [`RewindStep::before`] is what is committed now.
+    pub async fn pending_rewind(&self, group_id: &str) -> Result<Option<LastRewind>> {
+        rewind::pending(&self.cluster, group_id).await
+    }
+
+    /// Gives up the rewind of the group that is under way: nothing that is committed changes, and its
+    /// partitions are handed out again. Whoever asked for it is told. Gives what would have happened.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::State`](crate::Error::State) if there is none, or it has just happened.
+    pub async fn cancel_rewind(&self, group_id: &str) -> Result<Vec<RewindStep>> {
+        rewind::cancel(&self.cluster, group_id).await
+    }
+
     /// The group's last rewind, if its coordinator remembers one.
     pub async fn last_rewind(&self, group_id: &str) -> Result<Option<LastRewind>> {
         rewind::last_rewind(&self.cluster, group_id).await

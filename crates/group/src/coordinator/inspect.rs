@@ -211,6 +211,7 @@ impl Shard {
             topics: self.topics.clone(),
             groups: self.groups.clone(),
             rewinding: self.rewinding.clone(),
+            told: self.told.clone(),
             deleted_topics: self.deleted_topics.clone(),
             alarms: self.alarms.clone(),
             pace: self.pace,

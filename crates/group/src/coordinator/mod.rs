@@ -33,9 +33,9 @@ pub use pace::{Bounds, Load, Pace};
 pub use record::{Record, RecordError};
 pub use request::{Caller, Connection, Reply, Request};
 pub use rewind::{
-    BEFORE_MEMBER as BEFORE_REWIND_MEMBER, MARK as REWIND_MARK, MarkError, RewindKey, RewindMark,
-    RewindPartition, RewindTopic, RewindValue, RewoundKey, RewoundPartition, RewoundTopic,
-    RewoundValue,
+    BEFORE_MEMBER as BEFORE_REWIND_MEMBER, MARK as REWIND_MARK, MarkError,
+    PENDING_MEMBER as PENDING_REWIND_MEMBER, RewindKey, RewindMark, RewindPartition, RewindTopic,
+    RewindValue, RewoundKey, RewoundPartition, RewoundTopic, RewoundValue,
 };
 pub use shard::Shard;
 pub use starts::{GroupSeenKey, GroupSeenValue, TopicSeenKey, TopicSeenValue};

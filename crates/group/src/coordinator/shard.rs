@@ -13,6 +13,7 @@ use super::{
     alarm::{Alarm, Alarms},
     group::Group,
     history::What,
+    rewind::Told,
 };
 
 /// The groups of one partition of `__consumer_offsets`.
@@ -27,6 +28,8 @@ pub struct Shard {
     pub(crate) groups: FxHashMap<Id, Group>,
     /// The groups that have a rewind under way.
     pub(crate) rewinding: BTreeSet<Id>,
+    /// The rewinds of the last minute, and who was told that they have happened.
+    pub(crate) told: Vec<Told>,
     /// Topics that were deleted, of which there may be no news yet.
     pub(crate) deleted_topics: Vec<ByteString>,
     pub(crate) alarms: Alarms,
@@ -67,6 +70,7 @@ impl Shard {
             topics,
             groups: FxHashMap::default(),
             rewinding: BTreeSet::new(),
+            told: Vec::new(),
             deleted_topics: Vec::new(),
             alarms: Alarms::default(),
             pace: Pace::FREE,

@@ -4,7 +4,10 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::Serialize;
 
-use super::{Note, PartitionLag, Rebalance, Recent, View, advice::for_needs, notes::notes};
+use super::{
+    ExplainedRewind, Note, PartitionLag, PendingRewind, Rebalance, Recent, View, advice::for_needs,
+    notes::notes,
+};
 use crate::coordinator::{
     Millis,
     history::{Causes, Few, Late, Needs, Phase, Protocol, Waited, clock_span, partitions_in_words},
@@ -35,6 +38,9 @@ pub struct Explanation {
     pub waits_for: Vec<Holdup>,
     /// How many more it waits for that are not named.
     pub waits_for_more: usize,
+    /// The rewind that is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewind: Option<ExplainedRewind>,
     /// Why the rebalance that goes on began.
     #[serde(skip_serializing_if = "Few::is_empty")]
     pub causes: Causes,
@@ -77,13 +83,14 @@ pub struct LastRebalance {
     pub last: Option<Late>,
 }
 
-/// Explains a group: from how it stands, from its history as far as there is one, and from its
-/// offsets.
+/// Explains a group: from how it stands, from its history as far as there is one, from its offsets,
+/// and from the rewind that is under way, if there is one.
 pub fn explain(
     group_id: &str,
     view: &View,
     recent: &Recent,
     lags: &[PartitionLag],
+    rewind: Option<&PendingRewind>,
     now: Millis,
     clock: Clock,
 ) -> Explanation {
@@ -92,7 +99,7 @@ pub fn explain(
         .rebalance
         .as_ref()
         .filter(|_| !view.is_stable() && !view.is_empty());
-    let waits_for = holdups(view, rebalance, recent, now);
+    let waits_for = holdups(view, rebalance, recent, rewind, now);
     let since = match rebalance {
         Some(rebalance) => Some(rebalance.began_at),
         None if view.is_empty() => recent.emptied_at,
@@ -115,6 +122,7 @@ pub fn explain(
         summary: summary(view, rebalance, waits_for.count, now, clock),
         waits_for_more: waits_for.more(),
         waits_for: waits_for.first,
+        rewind: rewind.map(|it| ExplainedRewind::new(group_id, it, recent.rewinds.as_ref(), view)),
         causes: rebalance.map(|it| it.causes.clone()).unwrap_or_default(),
         last_rebalance,
         notes: notes(view, recent, lags, now),
@@ -128,11 +136,15 @@ fn holdups(
     view: &View,
     rebalance: Option<&Rebalance>,
     recent: &Recent,
+    rewind: Option<&PendingRewind>,
     now: Millis,
 ) -> Few<Holdup> {
+    let withheld = rewind.map(|it| it.partitions.clone()).unwrap_or_default();
     let not_synced = &recent.not_synced;
     let waited: Few<Waited> = match view.protocol {
-        Protocol::Consumer if view.state == "Reconciling" => view.waited().into_iter().collect(),
+        Protocol::Consumer if view.state == "Reconciling" => {
+            view.waited(&withheld).into_iter().collect()
+        }
         Protocol::Consumer => Few::default(),
         Protocol::Classic if view.is_stable() => not_synced.1.clone(),
         Protocol::Classic => rebalance.map(|it| it.waited.clone()).unwrap_or_default(),
@@ -248,6 +260,9 @@ impl Display for Explanation {
             writeln!(f, "  and {} more", self.waits_for_more)?;
         }
         self.advice(f)?;
+        if let Some(rewind) = &self.rewind {
+            rewind.write(f, self.at, clock)?;
+        }
         if !self.causes.is_empty() {
             writeln!(f, "\nWhy it rebalances")?;
             list(f, &self.causes)?;

@@ -14,6 +14,7 @@ mod explanation;
 mod notes;
 mod observe;
 mod recent;
+mod rewind;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -23,5 +24,6 @@ pub use explanation::{Clock, Explanation, Holdup, LastRebalance, explain};
 pub use notes::{Note, PartitionLag};
 pub use observe::Observer;
 pub use recent::{Rebalance, Recent};
+pub use rewind::{ExplainedRewind, HeldBy, PendingRewind};
 pub use timeline::Timeline;
 pub use view::{MemberView, View};

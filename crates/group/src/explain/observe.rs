@@ -1,6 +1,6 @@
 //! Events as far as they can be seen from outside, by describing the group again and again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MemberView, View};
 use crate::coordinator::{
@@ -126,7 +126,7 @@ impl Observer {
 
     fn waiting(&mut self, view: &View, now: Millis, seen: &mut Vec<What>) {
         let waited = match &*view.state {
-            "Reconciling" => view.waited(),
+            "Reconciling" => view.waited(&BTreeSet::new()),
             _ => Vec::new(),
         };
         let who: Vec<_> = waited

@@ -30,6 +30,8 @@ pub struct Recent {
     pub deleted: Option<(Millis, Deletion)>,
     /// When somebody last set the group's offsets, and who.
     pub reset: Option<(Millis, Who)>,
+    /// Who last asked for a rewind.
+    pub rewinds: Option<Who>,
 }
 
 /// A rebalance, going on or past.
@@ -137,6 +139,7 @@ impl Recent {
                     ..Recent::default()
                 };
             }
+            What::RewindAsked { by, .. } => self.rewinds = Some(by.clone()),
             What::OffsetsReset { by, .. } => self.reset = Some((at, by.clone())),
             What::Loaded { .. } => self.loaded_at = Some(at),
             _ => {}

@@ -91,7 +91,7 @@ fn fold(events: &[Event]) -> Recent {
 
 fn text(view: &View, events: &[Event], lags: &[PartitionLag], now: i64) -> String {
     let now = START + 1_000 * now;
-    explain("billing", view, &fold(events), lags, now, clock).to_string()
+    explain("billing", view, &fold(events), lags, None, now, clock).to_string()
 }
 
 /// A classic group into which `new` came and in which `slow` does not rejoin.
@@ -440,4 +440,75 @@ fn from_outside_one_sees_who_comes_and_goes_and_for_whom_a_group_waits() {
         ]
     );
     assert_eq!(look(7, None), ["the group does not exist any more"]);
+}
+
+#[test]
+fn a_rewind_that_waits_says_for_whom_and_how_to_give_it_up() {
+    let members = vec![
+        member("slow", 2, &[0, 1], &[0, 1]),
+        member("fast", 3, &[2, 3], &[2, 3, 4]),
+    ];
+    let view = view(Protocol::Consumer, "Reconciling", members);
+    let events = [
+        at(
+            0,
+            What::RewindAsked {
+                by: who("admin"),
+                offsets: Few::default(),
+            },
+        ),
+        at(
+            0,
+            What::RebalanceBegan {
+                epoch: 3,
+                causes: Cause::Rewind {
+                    by: who("admin"),
+                    partitions: ["orders-1".to_owned(), "orders-4".to_owned()]
+                        .into_iter()
+                        .collect(),
+                }
+                .into(),
+                deadline_at: None,
+            },
+        ),
+        at(
+            1,
+            What::RevocationAsked {
+                member: who("slow"),
+                partitions: ["orders-1".to_owned()].into_iter().collect(),
+                timeout_ms: 300_000,
+                deadline_at: START + 301_000,
+            },
+        ),
+    ];
+    let pending = PendingRewind {
+        asked_at: START,
+        partitions: partitions(&[1, 4]),
+    };
+    let (recent, now) = (fold(&events), START + 48_000);
+    let explained = explain("billing", &view, &recent, &[], Some(&pending), now, clock);
+    let text = explained.to_string();
+    let waits = "\
+It waits for
+  slow-1 (slow at 10.0.0.1) to revoke orders-1";
+    assert!(text.contains(waits), "{text}");
+    assert!(text.contains("4 min 13 s left"), "{text}");
+    assert_eq!(
+        explained.waits_for.len(),
+        1,
+        "not for who lacks what is withheld: {text}"
+    );
+    let rewind = "
+A rewind of orders-1 and orders-4 is under way, asked for by admin-1 (admin at 10.0.0.1) 14:00:00 (48 s ago)
+  until nobody has any of it, nobody is given it; then the new offsets are committed
+  slow-1 (slow at 10.0.0.1) still has orders-1
+  → it happens by itself once they have let go or are put out; to give it up instead: kohort groups rewind billing --undo --execute
+";
+    assert!(text.contains(rewind), "{text}");
+    let json = serde_json::to_value(&explained).expect("JSON");
+    assert_eq!(
+        json["rewind"]["held_by"]["first"][0]["partitions"]["first"][0],
+        "orders-1"
+    );
+    assert_eq!(json["rewind"]["asked_at"], START);
 }

@@ -8,7 +8,7 @@ use crate::coordinator::{
 };
 
 /// A partition: the topic's name and the number.
-type Partition = (Id, i32);
+pub(super) type Partition = (Id, i32);
 
 /// A group as an administrator sees it: what DescribeGroups or ConsumerGroupDescribe say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,24 +55,29 @@ impl View {
 
     /// Whom a consumer group waits for, as far as that can be seen: members that own what others
     /// are meant to own, and members that have not taken what they can have.
-    pub fn waited(&self) -> Vec<Waited> {
+    ///
+    /// What is being rewound (`withheld`) nobody is to own, whatever the targets say.
+    pub fn waited(&self, withheld: &BTreeSet<Partition>) -> Vec<Waited> {
         let mut waited = Vec::new();
         for member in &self.members {
             let Some(target) = &member.target else {
                 continue;
             };
-            let revoking: BTreeSet<&Partition> = member.assignment.difference(target).collect();
-            let is_behind = member.epoch < self.assignment_epoch || member.assignment != *target;
+            let target: BTreeSet<Partition> = target.difference(withheld).cloned().collect();
+            let revoking: BTreeSet<&Partition> = member.assignment.difference(&target).collect();
+            let is_behind = member.epoch < self.assignment_epoch || member.assignment != target;
             let needs = match revoking.is_empty() {
                 false => Needs::Revoke,
-                true if is_behind && !self.is_blocked(member) => Needs::Heartbeat,
+                true if is_behind && !self.is_blocked(member, &target) => Needs::Heartbeat,
                 true => continue,
             };
             let others = self.members.iter().filter(|other| other.who != member.who);
             let blocks = others.filter(|other| {
                 let mut revoking = revoking.iter();
                 let target = other.target.as_ref();
-                target.is_some_and(|target| revoking.any(|partition| target.contains(*partition)))
+                target.is_some_and(|target| {
+                    revoking.any(|it| target.contains(*it) && !withheld.contains(*it))
+                })
             });
             waited.push(Waited {
                 member: member.who.clone(),
@@ -87,9 +92,8 @@ impl View {
     }
 
     /// Whether the member waits for others to give up what it is meant to own.
-    fn is_blocked(&self, member: &MemberView) -> bool {
-        let missing = member.target.iter().flatten();
-        let mut missing = missing.filter(|partition| !member.assignment.contains(*partition));
+    fn is_blocked(&self, member: &MemberView, target: &BTreeSet<Partition>) -> bool {
+        let mut missing = target.difference(&member.assignment);
         missing.any(|partition| {
             let mut others = self.members.iter().filter(|other| other.who != member.who);
             others.any(|other| other.assignment.contains(partition))

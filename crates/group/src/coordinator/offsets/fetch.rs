@@ -17,7 +17,7 @@ impl Shard {
             group_id: request.group_id.clone(),
             ..OffsetFetchResponseGroup::default()
         };
-        if let Some(topics) = self.fetch_before_rewind(&request) {
+        if let Some(topics) = self.fetch_rewind(&request) {
             response.topics = topics;
             return step.reply(token, Reply::OffsetFetch(response));
         }

@@ -1,5 +1,7 @@
 //! How a rewind comes closer to its end: looked at after each step of the shard.
 
+use kohort_wire::ErrorCode;
+
 use super::Rewind;
 use crate::{
     TopicPartitions,
@@ -47,7 +49,11 @@ impl Shard {
             };
             match next {
                 Next::Wait => return,
-                Next::GiveUp(topic) => return self.give_up_rewind(group_id, &topic, step),
+                Next::GiveUp(topic) => {
+                    let why = format!("topic {topic} was deleted");
+                    let error_code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+                    return self.give_up_rewind(group_id, why, error_code, step);
+                }
                 Next::Finish => return self.finish_rewind(group_id, step),
                 Next::TakeFromConsumers => {
                     let cause = self.rewind_mut(group_id).map(|rewind| rewind.cause());
@@ -64,6 +70,13 @@ impl Shard {
 
     /// The end of loading: what was under way goes on.
     pub(crate) fn rewinds_loaded(&mut self, step: &mut Step<'_>) {
+        for group_id in &self.rewinding {
+            if let Some(rewind) = self.groups.get(group_id).and_then(|g| g.rewind.as_deref()) {
+                let (by, named) = (rewind.by(), rewind.named());
+                let text = format!("the rewind of {named} that {by} asked for goes on");
+                step.event(group_id, text);
+            }
+        }
         self.advance_rewinds(step);
     }
 }

@@ -126,16 +126,8 @@ impl Rewind {
                 goals.insert((name.clone(), partition.partition_index), goal);
             }
         }
-        let partitions = goals.iter().map(|((_, p), goal)| (goal.topic_id, *p));
-        Rewind {
-            asked_at: value.asked_at,
-            client_id: (&*value.client_id).into(),
-            client_host: (&*value.client_host).into(),
-            partitions: partitions.collect(),
-            goals,
-            waiting: Vec::new(),
-            begun_at: None,
-        }
+        let asker = (&*value.client_id, &*value.client_host);
+        Rewind::new(value.asked_at, asker, goals)
     }
 }
 

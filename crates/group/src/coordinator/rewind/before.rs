@@ -1,24 +1,41 @@
-//! What was committed before the last rewind, for whoever wants to undo it.
+//! What was committed before the last rewind, for whoever wants to undo it; and the rewind that is
+//! under way.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use kohort_wire::messages::*;
 
-use super::{BEFORE_MEMBER, Before, MARK};
-use crate::coordinator::{Id, Shard};
+use super::{BEFORE_MEMBER, Before, Goal, MARK, PENDING_MEMBER};
+use crate::coordinator::{Id, Shard, offsets::GroupOffsets};
 
 impl Shard {
-    /// Answers an OffsetFetch by the member [`BEFORE_MEMBER`]; `None`: it is by another one.
-    pub(crate) fn fetch_before_rewind(
+    /// Answers an OffsetFetch by the members [`BEFORE_MEMBER`] and [`PENDING_MEMBER`]; `None`: it is
+    /// by another one.
+    pub(crate) fn fetch_rewind(
         &self,
         request: &OffsetFetchRequestGroup,
     ) -> Option<Vec<OffsetFetchResponseTopics>> {
-        if request.member_id.as_deref() != Some(BEFORE_MEMBER) {
-            return None;
-        }
         let group = self.groups.get(&*request.group_id);
-        let Some(rewound) = group.and_then(|group| group.rewound.as_deref()) else {
-            return Some(Vec::new());
+        let (at, places): (_, Vec<_>) = match request.member_id.as_deref()? {
+            BEFORE_MEMBER => match group.and_then(|group| group.rewound.as_deref()) {
+                Some(rewound) => {
+                    let places = rewound.before.iter();
+                    let places = places.map(|(place, before)| (place, Cow::Borrowed(before)));
+                    (rewound.at, places.collect())
+                }
+                None => return Some(Vec::new()),
+            },
+            PENDING_MEMBER => match group.and_then(|g| Some((g, g.rewind.as_deref()?))) {
+                Some((group, rewind)) => {
+                    let places = rewind.goals.iter().map(|(place, goal)| {
+                        let now = Before::of(&group.offsets, place, goal);
+                        (place, Cow::Owned(now))
+                    });
+                    (rewind.asked_at, places.collect())
+                }
+                None => return Some(Vec::new()),
+            },
+            _ => return None,
         };
         let is_wanted = |topic: &str, partition: i32| {
             request.topics.as_ref().is_none_or(|topics| {
@@ -28,7 +45,7 @@ impl Shard {
             })
         };
         let mut topics: BTreeMap<&Id, Vec<OffsetFetchResponsePartitions>> = BTreeMap::new();
-        for ((topic, partition), before) in &rewound.before {
+        for ((topic, partition), before) in places {
             // One created again under the same name has other records.
             let is_there = self
                 .topics
@@ -38,7 +55,7 @@ impl Shard {
                 topics
                     .entry(topic)
                     .or_default()
-                    .push(answer(*partition, before, rewound.at));
+                    .push(answer(*partition, &before, at));
             }
         }
         let topics = topics
@@ -49,6 +66,22 @@ impl Shard {
                 ..OffsetFetchResponseTopics::default()
             });
         Some(topics.collect())
+    }
+}
+
+impl Before {
+    /// What is committed now, before it goes to the goal.
+    pub(super) fn of(offsets: &GroupOffsets, place: &(Id, i32), goal: &Goal) -> Before {
+        let committed = offsets.get(&place.0, place.1);
+        Before {
+            topic_id: goal.topic_id,
+            offset: committed.map_or(-1, |committed| committed.offset),
+            leader_epoch: committed.map_or(-1, |committed| committed.leader_epoch),
+            metadata: committed
+                .map(|committed| committed.metadata.clone())
+                .unwrap_or_default(),
+            to: goal.offset,
+        }
     }
 }
 

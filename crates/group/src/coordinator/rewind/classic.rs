@@ -16,7 +16,7 @@ use crate::coordinator::{
 const EAGER: [&str; 3] = ["range", "roundrobin", "sticky"];
 
 impl Rewind {
-    fn contains(&self, topic: &str, partition: i32) -> bool {
+    pub(super) fn contains(&self, topic: &str, partition: i32) -> bool {
         // A look-up would need a key of the map's own type.
         let mut topics = self.goals.keys().filter(|(name, _)| **name == *topic);
         topics.any(|(_, index)| *index == partition)

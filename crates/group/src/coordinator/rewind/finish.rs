@@ -47,22 +47,28 @@ impl Shard {
             classic.write_members_before(generation);
         }
         self.end_rewind(group_id, &rewind, ErrorCode::NONE, step);
+        self.rewind_happened(group_id, &rewind.waiting, step.now);
     }
 
-    /// Ends a rewind that cannot happen any more; nothing that was committed has changed.
-    pub(super) fn give_up_rewind(&mut self, group_id: &Id, topic: &str, step: &mut Step<'_>) {
+    /// Ends a rewind that does not happen; nothing that was committed has changed.
+    pub(super) fn give_up_rewind(
+        &mut self,
+        group_id: &Id,
+        why: String,
+        error_code: ErrorCode,
+        step: &mut Step<'_>,
+    ) {
         let Some(rewind) = self.rewind_mut(group_id).map(|rewind| rewind.clone()) else {
             return;
         };
         let given_up = What::RewindGivenUp {
             by: rewind.by(),
-            why: format!("topic {topic} was deleted"),
+            why,
         };
         step.event(group_id, given_up);
         if let Some(mut consumer) = self.consumer_step(group_id, step) {
             consumer.hand_out_again(cause(&rewind));
         }
-        let error_code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
         self.end_rewind(group_id, &rewind, error_code, step);
     }
 
@@ -80,19 +86,14 @@ impl Shard {
     }
 }
 
-/// What is to be remembered of the rewind.
+/// What is to be remembered of the rewind. One to where the last one went, after which nobody has
+/// committed anything, leaves as it is what an undo goes back to.
 fn rewound(group: &Group, rewind: &Rewind, now: i64) -> Rewound {
     let before = rewind.goals.iter().map(|((topic, partition), goal)| {
-        let committed = group.offsets.get(topic, *partition);
-        let before = Before {
-            topic_id: goal.topic_id,
-            offset: committed.map_or(-1, |committed| committed.offset),
-            leader_epoch: committed.map_or(-1, |committed| committed.leader_epoch),
-            metadata: committed
-                .map(|committed| committed.metadata.clone())
-                .unwrap_or_default(),
-            to: goal.offset,
-        };
+        if let Some(before) = group.still_rewound(topic, *partition, goal) {
+            return ((topic.clone(), *partition), before.clone());
+        }
+        let before = Before::of(&group.offsets, &(topic.clone(), *partition), goal);
         ((topic.clone(), *partition), before)
     });
     let fenced_before = group.rewound.as_ref().map(|rewound| &rewound.fenced);

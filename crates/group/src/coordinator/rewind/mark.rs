@@ -5,7 +5,8 @@ use kohort_wire::messages::OffsetCommitRequest;
 use crate::coordinator::Config;
 
 /// What the metadata of a commit begins with that is to rewind a live group. Options may follow,
-/// separated by blanks: `clamp`, and as the last one `metadata=` with the metadata to be committed.
+/// separated by blanks: `clamp`, `cancel`, and as the last one `metadata=` with the metadata to be
+/// committed.
 pub const MARK: &str = "kohort:rewind";
 
 /// What the mark of a partition says.
@@ -13,6 +14,9 @@ pub const MARK: &str = "kohort:rewind";
 pub struct RewindMark<'a> {
     /// Whether an offset outside of the log becomes the nearest one inside of it.
     pub clamp: bool,
+    /// Whether a rewind of the partition that is under way is given up, instead of asking for one.
+    /// The offset says nothing then.
+    pub cancel: bool,
     /// What is committed as metadata; the mark itself is not.
     pub metadata: &'a str,
 }
@@ -24,8 +28,11 @@ pub enum MarkError {
     #[error("only some of the partitions are marked with `{MARK}`: nothing was changed")]
     Partial,
     /// An option that does not exist.
-    #[error("`{0}` is no option of `{MARK}`: there are `clamp` and `metadata=…`")]
+    #[error("`{0}` is no option of `{MARK}`: there are `clamp`, `cancel` and `metadata=…`")]
     UnknownOption(String),
+    /// Some partitions are to be rewound, and for others that is to be given up.
+    #[error("only some of the partitions say `cancel`: nothing was changed")]
+    PartlyCancelled,
 }
 
 impl<'a> RewindMark<'a> {
@@ -56,6 +63,7 @@ impl<'a> RewindMark<'a> {
             let option = first_word(rest);
             match option {
                 "clamp" => mark.clamp = true,
+                "cancel" => mark.cancel = true,
                 _ => return Err(MarkError::UnknownOption(option.to_owned())),
             }
             rest = &rest[option.len()..];
@@ -74,7 +82,7 @@ impl<'a> RewindMark<'a> {
         if !is_of_an_administrator(request) {
             return Ok(None);
         }
-        let (mut marked, mut unmarked) = (0, 0);
+        let (mut marked, mut unmarked, mut cancelled) = (0, 0, 0);
         let mut topics = Vec::with_capacity(request.topics.len());
         for topic in &request.topics {
             let mut marks = Vec::with_capacity(topic.partitions.len());
@@ -83,6 +91,7 @@ impl<'a> RewindMark<'a> {
                 match RewindMark::read(metadata)? {
                     Some(mark) => {
                         marked += 1;
+                        cancelled += usize::from(mark.cancel);
                         marks.push(mark);
                     }
                     None => unmarked += 1,
@@ -92,6 +101,7 @@ impl<'a> RewindMark<'a> {
         }
         match (marked, unmarked) {
             (0, _) => Ok(None),
+            (_, 0) if ![0, marked].contains(&cancelled) => Err(MarkError::PartlyCancelled),
             (_, 0) => Ok(Some(topics)),
             _ => Err(MarkError::Partial),
         }
@@ -125,8 +135,8 @@ pub(super) fn unmarked<'a>(
     }
     let marks = request.topics.iter().map(|topic| {
         let partitions = topic.partitions.iter().map(|partition| RewindMark {
-            clamp: false,
             metadata: partition.committed_metadata.as_deref().unwrap_or_default(),
+            ..RewindMark::default()
         });
         partitions.collect()
     });
@@ -145,11 +155,17 @@ mod tests {
         let mark = RewindMark {
             clamp: true,
             metadata: "of mine, with blanks",
+            ..RewindMark::default()
         };
         assert_eq!(
             read("kohort:rewind  clamp metadata=of mine, with blanks"),
             Ok(Some(mark))
         );
+        let cancel = RewindMark {
+            cancel: true,
+            ..RewindMark::default()
+        };
+        assert_eq!(read("kohort:rewind cancel"), Ok(Some(cancel)));
         assert_eq!(read("kohort:rewind\0"), Ok(Some(RewindMark::default())));
         let unknown = |option: &str| Err(MarkError::UnknownOption(option.to_owned()));
         assert_eq!(read("kohort:rewind clamp dry run"), unknown("dry"));

@@ -24,7 +24,8 @@
 //!
 //! All that is needed to go on is in the records: a coordinator that takes over finishes what was
 //! begun. A rewind ends when all owners have let go, which their session and rebalance timeouts
-//! bound; it is given up only if a topic is deleted under it. What was committed before is kept with
+//! bound; it is given up if a topic is deleted under it, or if somebody asks for that (the option
+//! `cancel` of the mark). A client whose answer was lost may ask again ([`repeat`]). What was committed before is kept with
 //! the [`Rewound`] record until the next rewind, so that it can be undone: an OffsetFetch by the
 //! member [`BEFORE_MEMBER`] reads it.
 //!
@@ -39,12 +40,14 @@
 mod advance;
 mod apply;
 mod before;
+mod cancel;
 mod classic;
 mod consumer;
 mod fence;
 mod finish;
 mod mark;
 mod records;
+mod repeat;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -54,8 +57,9 @@ pub use records::{
     RewindKey, RewindPartition, RewindTopic, RewindValue, RewoundKey, RewoundPartition,
     RewoundTopic, RewoundValue,
 };
+pub(crate) use repeat::Told;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_wire::Uuid;
 
@@ -71,6 +75,10 @@ use crate::TopicPartitions;
 /// 1970, `to=` where it went, and `metadata=` the metadata that was committed.
 pub const BEFORE_MEMBER: &str = MARK;
 
+/// OffsetFetch by this member gives what is committed now for the partitions of the rewind that is
+/// under way, each with metadata as for [`BEFORE_MEMBER`]; nothing if none is.
+pub const PENDING_MEMBER: &str = "kohort:rewind:pending";
+
 /// A rewind that is under way.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Rewind {
@@ -83,6 +91,8 @@ pub(crate) struct Rewind {
     pub(crate) partitions: TopicPartitions,
     /// Who waits for it; nobody after a restart.
     pub(crate) waiting: Vec<Token>,
+    /// Who was told that it has to end before another one of theirs: a client asks again and again.
+    pub(crate) refused: BTreeSet<(Id, Id)>,
     /// The generation of a classic group at which its owners were told to rejoin.
     pub(crate) begun_at: Option<i32>,
 }
@@ -124,6 +134,21 @@ impl Rewind {
     /// Who asked for it, as events name them.
     fn by(&self) -> Who {
         Who::new(&"".into(), None, &self.client_id, &self.client_host)
+    }
+
+    /// From its record: nobody waits for it.
+    fn new(asked_at: Millis, asker: (&str, &str), goals: BTreeMap<(Id, i32), Goal>) -> Rewind {
+        let partitions = goals.iter().map(|((_, p), goal)| (goal.topic_id, *p));
+        Rewind {
+            asked_at,
+            client_id: Id::from(asker.0),
+            client_host: Id::from(asker.1),
+            partitions: partitions.collect(),
+            goals,
+            waiting: Vec::new(),
+            refused: BTreeSet::new(),
+            begun_at: None,
+        }
     }
 
     fn cause(&self) -> Cause {

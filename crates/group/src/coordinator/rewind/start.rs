@@ -36,6 +36,10 @@ impl Shard {
                 return true;
             }
         };
+        if marks.iter().flatten().any(|mark| mark.cancel) {
+            self.cancel_rewind(token, caller, request, step);
+            return true;
+        }
         let goals = match self.goals(request, &marks) {
             Ok(goals) => goals,
             Err(refused) => {
@@ -53,14 +57,21 @@ impl Shard {
         }
         let group = self.group_or_new(&request.group_id);
         let group_id = group.id.clone();
-        match join_or_refuse(group, token, &goals) {
+        match join_or_refuse(group, token, caller, &goals) {
             Ok(true) => return true,
             Ok(false) => {}
             Err((error_code, why)) => {
-                step.event(&group_id, refused(caller, why));
+                if let Some(why) = why {
+                    step.event(&group_id, refused(caller, why));
+                }
                 step.reply(token, answer(request, error_code));
                 return true;
             }
+        }
+        if self.is_repeated(caller, &group_id, &goals, step) {
+            self.told_of_rewind(&group_id, [token]);
+            step.reply(token, answer(request, ErrorCode::NONE));
+            return true;
         }
         self.start(token, caller, &group_id, goals, step);
         true
@@ -151,16 +162,8 @@ impl Shard {
         goals: BTreeMap<(Id, i32), Goal>,
         step: &mut Step<'_>,
     ) {
-        let partitions = goals.iter().map(|((_, p), goal)| (goal.topic_id, *p));
-        let rewind = Rewind {
-            asked_at: step.now,
-            client_id: Id::from(&*caller.client_id),
-            client_host: Id::from(&*caller.client_host),
-            partitions: partitions.collect(),
-            goals,
-            waiting: Vec::new(),
-            begun_at: None,
-        };
+        let asker = (&*caller.client_id, &*caller.client_host);
+        let rewind = Rewind::new(step.now, asker, goals);
         if let Some(group) = self.groups.get(group_id) {
             let asked = What::RewindAsked {
                 by: caller.into(),
@@ -179,7 +182,7 @@ impl Shard {
     }
 }
 
-fn refused(caller: &Caller, why: impl ToString) -> What {
+pub(super) fn refused(caller: &Caller, why: impl ToString) -> What {
     What::RewindRefused {
         by: caller.into(),
         why: why.to_string(),
@@ -187,16 +190,20 @@ fn refused(caller: &Caller, why: impl ToString) -> What {
 }
 
 /// Whether the very same rewind is under way already, which the asker then waits for; or why the
-/// group cannot be rewound now.
+/// group cannot be rewound now, unless the asker was told before.
 fn join_or_refuse(
     group: &mut Group,
     token: Token,
+    caller: &Caller,
     goals: &BTreeMap<(Id, i32), Goal>,
-) -> Result<bool, (ErrorCode, &'static str)> {
+) -> Result<bool, (ErrorCode, Option<&'static str>)> {
     if let Some(rewind) = &mut group.rewind {
         if rewind.goals != *goals {
-            // Java's Admin tries again after this one, and so has its turn.
-            return Err((ErrorCode::REBALANCE_IN_PROGRESS, "another one is under way"));
+            // Java's Admin tries again until this one is over, and so has its turn.
+            let asker = (Id::from(&*caller.client_id), Id::from(&*caller.client_host));
+            let why = rewind.refused.insert(asker);
+            let why = why.then_some("another one is under way");
+            return Err((ErrorCode::REBALANCE_IN_PROGRESS, why));
         }
         rewind.waiting.push(token);
         return Ok(true);
@@ -204,13 +211,13 @@ fn join_or_refuse(
     match group.classic() {
         Some(classic) if !classic.is_empty() && !classic.is_consumer_type() => Err((
             ErrorCode::NON_EMPTY_GROUP,
-            "its members are no consumers, they have to be stopped first",
+            Some("its members are no consumers, they have to be stopped first"),
         )),
         _ => Ok(false),
     }
 }
 
-fn answer(request: &OffsetCommitRequest, error_code: ErrorCode) -> Reply {
+pub(super) fn answer(request: &OffsetCommitRequest, error_code: ErrorCode) -> Reply {
     let topics = request
         .topics
         .iter()

@@ -5,6 +5,7 @@ mod classic;
 mod consumer;
 mod crashes;
 mod random;
+mod repeats;
 
 use kohort_wire::{ErrorCode, messages::*};
 
@@ -120,8 +121,13 @@ pub(super) fn committed(world: &mut World, topic: &str, partitions: &[i32]) -> V
 
 /// What was committed before the last rewind: partition, offset, metadata.
 pub(super) fn before(world: &mut World) -> Vec<(i32, i64, String)> {
+    seen_by(world, BEFORE_MEMBER)
+}
+
+/// What the member is shown: partition, offset, metadata.
+pub(super) fn seen_by(world: &mut World, member_id: &str) -> Vec<(i32, i64, String)> {
     let request = OffsetFetchRequestGroup {
-        member_id: Some(BEFORE_MEMBER.into()),
+        member_id: Some(member_id.into()),
         topics: None,
         ..OffsetFetchRequestGroup::default()
     };
