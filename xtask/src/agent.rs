@@ -242,8 +242,13 @@ pub(crate) struct Producing {
 
 impl Producing {
     /// Waits until every record was acknowledged.
-    pub(crate) fn finish(mut self) -> Result<(), Failure> {
-        let status = self.process.wait(COMMAND_LIMIT)?;
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        self.finish_within(COMMAND_LIMIT)
+    }
+
+    /// The same within another time.
+    pub(crate) fn finish_within(mut self, limit: Duration) -> Result<(), Failure> {
+        let status = self.process.wait(limit)?;
         if status.success() {
             Ok(())
         } else {

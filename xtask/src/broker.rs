@@ -137,10 +137,20 @@ impl Broker {
 
     /// Starts it again, after `stop` or `kill`, on the same ports and folders.
     pub(crate) fn start_again(&mut self) -> Result<(), Failure> {
+        self.begin_to_start()?;
+        self.until_it_answers()
+    }
+
+    /// The same without waiting for it to answer.
+    pub(crate) fn begin_to_start(&mut self) -> Result<(), Failure> {
         for node in &mut self.nodes {
             let command = command(&self.run, node, self.settings)?;
             node.start(&self.run, command)?;
         }
+        Ok(())
+    }
+
+    fn until_it_answers(&mut self) -> Result<(), Failure> {
         self.nodes.iter_mut().try_for_each(Node::until_it_answers)
     }
 
@@ -181,7 +191,17 @@ fn command(run: &Run, node: &Node, settings: Settings) -> Result<Command, Failur
     }
 }
 
+/// Below the ports that systems take for outgoing connections: a client that tries such a port
+/// while nobody listens there may come to be connected with itself, and hold it.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
 /// A port that nobody listens on at the moment.
 pub(crate) fn free_port() -> Result<u16, Failure> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+    for _ in 0..1000 {
+        let port = fastrand::u16(PORTS);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    Err(Failure::new("no free port"))
 }

@@ -24,6 +24,7 @@ use crate::install::Toolchain;
 use crate::report::Passed;
 use crate::run::Run;
 use crate::suites::Suite;
+pub(crate) use connection::{Connection, Received, decode};
 use differences::Difference;
 use play::{Transcript, play};
 pub(crate) use state::suite as state_suite;

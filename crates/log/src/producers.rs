@@ -11,7 +11,7 @@ use crate::LogError;
 
 /// How many of a producer's last batches are told apart from duplicates: as many as a client may
 /// have in flight.
-const BATCHES_KEPT: usize = 5;
+pub(crate) const BATCHES_KEPT: usize = 5;
 
 /// One of the last batches of a producer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -489,12 +489,20 @@ impl Run {
                 assert!(read.contains(record), "{record:?}");
             }
         }
-        // The newest batch of the producer is known again, and only the next one may follow.
-        if let Some(&(sequence, base, end)) = self.model.batches.last() {
+        // The newest batches of the producer are known again, as many as may be in flight, and only
+        // the next one may follow. Of a compacted log only the newest is left.
+        let kept = match self.config.cleanup_policy.compacts() {
+            true => 1,
+            false => 5,
+        };
+        for &(sequence, base, end) in self.model.batches.iter().rev().take(kept) {
             let entries = vec![(Some("key 0"), None, self.now); (end - base) as usize];
             let again = batch_with(Compression::None, (PRODUCER, 0, sequence), &entries);
             let appended = append(&self.log, &again).unwrap();
             assert_eq!((appended.base_offset, appended.duplicate), (base, true));
+        }
+        if let Some(&(_, base, end)) = self.model.batches.last() {
+            let entries = vec![(Some("key 0"), None, self.now); (end - base) as usize];
             let wrong = batch_with(
                 Compression::None,
                 (PRODUCER, 0, self.next_sequence() + 1),

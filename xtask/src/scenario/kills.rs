@@ -1,22 +1,56 @@
-//! The broker is killed, again and again, at moments that a seed chooses, under an idempotent
-//! producer and a group that commits what it reads. In the end every acknowledged record is in the
-//! log once and in its place, and nothing whose commit was acknowledged was delivered again.
+//! The broker is killed, again and again, at moments that a seed chooses, also while it starts.
+//!
+//! Meanwhile a producer and two members are at work that are programs of their own, and witnesses
+//! that speak to the broker directly: they write, commit, make topics and groups, and are members of
+//! groups, remember each acknowledgement, and look after each kill whether it still holds. Segments
+//! are small and compacted all the time, so that kills meet that too. In the end, after one more
+//! kill and a clean restart, everything is read from its beginning.
 
+mod classic;
+mod members;
+mod offsets;
+mod topics;
+mod witness;
+mod writer;
+
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fastrand::Rng;
 
 use super::cast::{Cast, Joining};
-use super::stage::{DELIVERY_LIMIT, RATE, Stage, TOPIC};
+use super::stage::{DELIVERY_LIMIT, Stage, TOPIC};
 use crate::agent::{Agent, Protocol, catalog};
+use crate::differential::Connection;
 use crate::failure::Failure;
 use crate::report::Passed;
 use crate::run::Run;
+use kohort_wire::messages::*;
+use witness::{Shared, Witness, conclude, testify};
+use writer::{ProducerIds, Writer};
 
 /// How long the broker lives between two kills, at most.
 const LIFE_MAX_MS: u64 = 900;
-/// Records for each life, so that the producer is at work throughout.
+/// How long a start is waited for that is killed before it has come to its end, at most.
+const START_MAX_MS: u64 = 60;
+/// One of so many starts is killed.
+const STARTS: u8 = 6;
+/// Records of the producer for each life, so that it is at work throughout.
 const RECORDS_EACH: u64 = 200;
+/// Delivered before the first kill.
+const FIRST_RECORDS: usize = 100;
+/// What the witnesses write to.
+const WRITTEN: &str = "written";
+const WRITTEN_PARTITIONS: i32 = 4;
+const WRITTEN_SEGMENT_BYTES: &str = "262144";
+
+/// Segments are rolled and compacted all the time.
+const SETTINGS: &[(&str, &str)] = &[
+    ("offsets.topic.segment.bytes", "65536"),
+    ("log.cleaner.backoff.ms", "100"),
+    ("log.cleaner.min.cleanable.ratio", "0.01"),
+    ("log.retention.check.interval.ms", "100"),
+];
 
 pub(crate) fn kills(
     run: &Run,
@@ -26,7 +60,7 @@ pub(crate) fn kills(
     seed: u64,
 ) -> Result<Passed, Failure> {
     let agent = Agent::install(source, run)?;
-    let mut stage = Stage::set(run, &agent, protocol)?;
+    let mut stage = Stage::set_with(run, &agent, protocol, SETTINGS)?;
     let played = play(&mut stage, &agent, count, seed);
     played.map_err(|failure| stage.explain(failure).during(format!("seed {seed}")))
 }
@@ -35,35 +69,159 @@ fn play(stage: &mut Stage<'_>, agent: &Agent, count: u64, seed: u64) -> Result<P
     stage.note("two members start")?;
     let members = [stage.join(agent)?, stage.join(agent)?];
     stage.until_shared_by(&members)?;
+    create_written(stage)?;
 
     stage.note("the broker is killed again and again")?;
     stage.cast.commits_may_fail = true;
     let mut rng = Rng::with_seed(seed);
-    stage.produce_during(agent, count * RECORDS_EACH, |stage| {
-        for _ in 0..count {
-            // The moment is what is chosen here, not something that is waited for.
-            std::thread::sleep(Duration::from_millis(rng.u64(..LIFE_MAX_MS)));
-            stage.broker.kill();
-            stage.broker.start_again()?;
-            stage.cast.until("", Duration::ZERO, |_| Ok(true))?;
+    let mut witnesses = witnesses(&mut rng);
+    let (shared, address) = (Shared::default(), stage.broker.address());
+    let mut starts_killed = 0;
+    std::thread::scope(|scope| {
+        let mut testifying = Vec::new();
+        for witness in &mut witnesses {
+            let (shared, address) = (&shared, &address);
+            testifying.push(scope.spawn(move || testify(&mut **witness, address, shared)));
         }
-        Ok(())
+        let mut producing = stage.begin_producing(agent, count * RECORDS_EACH)?;
+        let killed = stage
+            .cast
+            .until("the first records", DELIVERY_LIMIT, |cast| {
+                producing.check()?;
+                Ok(cast.ledger.distinct() >= FIRST_RECORDS)
+            })
+            .and_then(|()| kill_often(stage, &mut rng, count, &shared));
+        shared.stop.store(true, Ordering::Relaxed);
+        for witness in testifying {
+            let panicked = |_| Err(Failure::new("a witness has panicked"));
+            witness.join().unwrap_or_else(panicked)?;
+        }
+        starts_killed = killed?;
+        stage.note("what is left is produced and delivered")?;
+        producing.finish_within(DELIVERY_LIMIT)
     })?;
+
     stage.note("everybody settles")?;
     stage.until_delivered()?;
     stage.until_shared_by(&members)?;
     stage.until_settled(members.len())?;
     let verdict = stage.judge()?;
+    stage.note("the witnesses look at everything, before and after a clean restart")?;
+    for witness in &mut witnesses {
+        conclude(&mut **witness, &address)?;
+    }
+    stage.broker.stop()?;
+    stage.broker.start_again()?;
+    for witness in &mut witnesses {
+        conclude(&mut **witness, &address)?;
+    }
+    stage.until_shared_by(&members)?;
     for member in members {
         stage.cast.close(member)?;
     }
-
     stage.note("somebody else reads it all")?;
     audit(stage, agent)?;
+
+    let checks = shared.checks.load(Ordering::Relaxed);
     Ok(Passed {
-        note: format!("{count} kills at {RATE} records/s, seed {seed}; {verdict}"),
+        note: format!(
+            "seed {seed}: {count} kills and {starts_killed} of starts; {verdict}; acknowledged: {}; \
+             checked {checks} times",
+            acknowledged(&witnesses)
+        ),
         clients: vec![agent.client.clone()],
     })
+}
+
+fn witnesses(rng: &mut Rng) -> Vec<Box<dyn Witness>> {
+    let ids = ProducerIds::default();
+    let mut all: Vec<Box<dyn Witness>> = Vec::new();
+    for partition in 0..WRITTEN_PARTITIONS {
+        let is_idempotent = partition % 2 == 0;
+        let seed = rng.u64(..);
+        all.push(Box::new(Writer::new(
+            WRITTEN,
+            partition,
+            is_idempotent,
+            &ids,
+            seed,
+        )));
+    }
+    for number in 0..2 {
+        all.push(Box::new(offsets::Committer::new(
+            WRITTEN,
+            WRITTEN_PARTITIONS,
+            number,
+        )));
+    }
+    all.push(Box::new(members::Members::new(WRITTEN, WRITTEN_PARTITIONS)));
+    all.push(Box::new(classic::Classic::new()));
+    all.push(Box::new(topics::Topics::new()));
+    all
+}
+
+/// What all witnesses together were acknowledged.
+fn acknowledged(witnesses: &[Box<dyn Witness>]) -> String {
+    let mut sums: Vec<(usize, &str)> = Vec::new();
+    for (count, what) in witnesses.iter().flat_map(|it| it.acknowledged()) {
+        match sums.iter_mut().find(|sum| sum.1 == what) {
+            Some(sum) => sum.0 += count,
+            None => sums.push((count, what)),
+        }
+    }
+    let sums = sums.iter().map(|(count, what)| format!("{count} {what}"));
+    sums.collect::<Vec<_>>().join(", ")
+}
+
+/// Kills the broker so often; how many starts were killed besides.
+fn kill_often(
+    stage: &mut Stage<'_>,
+    rng: &mut Rng,
+    count: u64,
+    shared: &Shared,
+) -> Result<u64, Failure> {
+    let mut starts = 0;
+    for _ in 0..count {
+        // The moment is what is chosen here, not something that is waited for.
+        std::thread::sleep(Duration::from_millis(rng.u64(..LIFE_MAX_MS)));
+        if shared.stop.load(Ordering::Relaxed) {
+            // A witness says why.
+            return Ok(starts);
+        }
+        stage.broker.kill();
+        while rng.u8(..STARTS) == 0 {
+            stage.broker.begin_to_start()?;
+            std::thread::sleep(Duration::from_millis(rng.u64(..START_MAX_MS)));
+            stage.broker.kill();
+            starts += 1;
+        }
+        stage.broker.start_again()?;
+        stage.cast.until("", Duration::ZERO, |_| Ok(true))?;
+    }
+    Ok(starts)
+}
+
+fn create_written(stage: &Stage<'_>) -> Result<(), Failure> {
+    let request = CreateTopicsRequest {
+        timeout_ms: 30_000,
+        topics: vec![CreatableTopic {
+            name: WRITTEN.into(),
+            num_partitions: WRITTEN_PARTITIONS,
+            replication_factor: 1,
+            configs: vec![CreatableTopicConfig {
+                name: "internal.segment.bytes".into(),
+                value: Some(WRITTEN_SEGMENT_BYTES.into()),
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let mut connection = Connection::open(&stage.broker.address())?;
+    let response = connection.ask(&request, 7)?.unwrap_or_default();
+    match response.topics.first() {
+        Some(topic) if !topic.error_code.is_error() => Ok(()),
+        other => Err(Failure::new(format!("{WRITTEN} is not created: {other:?}"))),
+    }
 }
 
 /// The whole log, from its start: what was delivered before a kill must still be there after it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::cast::{Cast, Joining};
 use super::ledger::Verdict;
-use crate::agent::{Agent, Event, Protocol, catalog};
+use crate::agent::{Agent, Event, Producing, Protocol, catalog};
 use crate::broker::Broker;
 use crate::failure::Failure;
 use crate::process::began;
@@ -45,8 +45,18 @@ pub(super) struct Stage<'a> {
 impl<'a> Stage<'a> {
     /// Starts a broker, and creates the topic with `creator`.
     pub(super) fn set(run: &'a Run, creator: &Agent, protocol: Protocol) -> Result<Self, Failure> {
+        Self::set_with(run, creator, protocol, &[])
+    }
+
+    /// The same with more settings of the broker.
+    pub(super) fn set_with(
+        run: &'a Run,
+        creator: &Agent,
+        protocol: Protocol,
+        settings: &'static [(&'static str, &'static str)],
+    ) -> Result<Self, Failure> {
         let administrator = Agent::install(&catalog::ADMINISTRATOR, run)?;
-        let broker = run.start_broker()?;
+        let broker = run.start_broker_with("broker", settings)?;
         creator.create(run, &broker, TOPIC, PARTITIONS)?;
         let (address, cast) = (broker.address(), Cast::new());
         let (produced, idempotent) = (0, true);
@@ -125,8 +135,7 @@ impl<'a> Stage<'a> {
         event: impl FnOnce(&mut Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let begun = self.cast.ledger.distinct() + count as usize / 3;
-        let values = self.next_values(agent, count);
-        let mut producing = agent.produce(self.run, &self.broker, TOPIC, "none", values, RATE)?;
+        let mut producing = self.begin_producing(agent, count)?;
         self.cast
             .until("a third of the records", DELIVERY_LIMIT, |cast| {
                 producing.check()?;
@@ -134,6 +143,16 @@ impl<'a> Stage<'a> {
             })?;
         event(self)?;
         producing.finish()
+    }
+
+    /// Begins to produce `count` records at `RATE`.
+    pub(super) fn begin_producing(
+        &mut self,
+        agent: &Agent,
+        count: u64,
+    ) -> Result<Producing, Failure> {
+        let values = self.next_values(agent, count);
+        agent.produce(self.run, &self.broker, TOPIC, "none", values, RATE)
     }
 
     /// Writes what happens next into `timeline.log`, beside the logs of the processes.
