@@ -10,6 +10,7 @@ mod probe;
 mod shrink;
 mod state;
 mod step;
+mod to_kafka;
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -27,8 +28,12 @@ use crate::suites::Suite;
 pub(crate) use connection::{Connection, Received, decode};
 use differences::Difference;
 use play::{Transcript, play};
-pub(crate) use state::suite as state_suite;
 use step::Script;
+
+/// All suites that compare with Apache Kafka.
+pub(crate) fn suites() -> Vec<Suite> {
+    vec![suite(), state::suite(), to_kafka::suite()]
+}
 
 /// What makes both brokers answer at once what they answer at all, and lets no session end.
 macro_rules! settings {
@@ -87,7 +92,7 @@ pub(crate) struct Options {
 }
 
 /// The short form, for `cargo xtask test`.
-pub(crate) fn suite() -> Suite {
+fn suite() -> Suite {
     let options = Options {
         scripts: 120,
         from: 1,

@@ -23,6 +23,9 @@ use crate::report::Passed;
 use crate::run::Run;
 use crate::scenario;
 
+/// How often the broker is killed when all suites run.
+const KILLS: u64 = 20;
+
 /// A named run of real programs against a broker of its own.
 pub(crate) struct Suite {
     /// `<what>/<variant>`, what `--only` looks into
@@ -77,11 +80,11 @@ pub(crate) fn all() -> Vec<Suite> {
         ..suite
     }));
     suites.extend(explained());
+    suites.extend(Protocol::ALL.map(kills));
     suites.extend(java::all());
     suites.extend(client::all());
     suites.extend(projects::all());
-    suites.push(crate::differential::suite());
-    suites.push(crate::differential::state_suite());
+    suites.extend(crate::differential::suites());
     suites
 }
 
@@ -178,6 +181,23 @@ fn rewinds() -> Vec<Suite> {
         }
     }
     suites
+}
+
+/// `kills/<protocol>`: the short form of `cargo xtask kills`.
+fn kills(protocol: Protocol) -> Suite {
+    let source = &catalog::KOHORT;
+    let toolchains = [source.toolchain, catalog::ADMINISTRATOR.toolchain];
+    let name = format!("kills/{}", protocol.name());
+    let suite = Suite::new(name, &toolchains, move |run| {
+        scenario::kills(run, source, protocol, KILLS, fastrand::u64(..10_000))
+    });
+    Suite {
+        broker: Some(BrokerKind::Kohort),
+        slow: true,
+        // Groups of both protocols are there in either.
+        on_demand: protocol == Protocol::Classic,
+        ..suite
+    }
 }
 
 /// `mixed/<protocol>`: one member of each library whose toolchain is there.

@@ -39,6 +39,11 @@ impl Connection {
         })
     }
 
+    /// Where it leads.
+    pub(crate) fn peer(&self) -> Result<String, Failure> {
+        Ok(self.stream.peer_addr()?.to_string())
+    }
+
     pub(crate) fn send<R: Request>(&mut self, request: &R, version: i16) -> Result<(), Failure> {
         let frame = encode_request(request, version, 1, Some(CLIENT_ID))
             .map_err(|error| Failure::new(format!("{} {version}: {error}", R::NAME)))?;

@@ -32,7 +32,20 @@ pub(crate) type Transcript = Vec<Vec<String>>;
 
 /// Plays `script` on the broker at `address`.
 pub(crate) fn play(script: &Script, address: &str) -> Result<Transcript, Failure> {
+    play_among(script, BTreeMap::new(), address)
+}
+
+/// The same where the script's topics are there already, or some of them.
+pub(crate) fn play_among(
+    script: &Script,
+    topics: BTreeMap<Topic, (Uuid, i32)>,
+    address: &str,
+) -> Result<Transcript, Failure> {
     let mut play = Play::new(script, address)?;
+    for (&topic, &(id, _)) in &topics {
+        play.names.learn_topic(id, topic);
+    }
+    play.topics = topics;
     let mut transcript = Vec::new();
     for (index, step) in script.steps.iter().enumerate() {
         play.step(index, step)

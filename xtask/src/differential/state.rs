@@ -28,11 +28,11 @@ use crate::suites::Suite;
 const SCRIPTS: std::ops::Range<u64> = 2000..2040;
 /// For a coordinator to load its log.
 const LOAD_LIMIT: Duration = Duration::from_secs(60);
-const OFFSETS_TOPIC: &str = "__consumer_offsets";
+pub(super) const OFFSETS_TOPIC: &str = "__consumer_offsets";
 const TRANSACTION_GROUP: &str = "group-of-a-transaction";
 
 /// Short segments that are compacted soon, beside what every Kafka under these tests has.
-const KAFKA_SETTINGS: &[(&str, &str)] = settings!(
+pub(super) const KAFKA_SETTINGS: &[(&str, &str)] = settings!(
     ("group.consumer.assignor.offload.enable", "false"),
     ("group.coordinator.append.linger.ms", "0"),
     ("broker.session.timeout.ms", "120000"),
@@ -130,13 +130,15 @@ fn from_kafka(run: &Run) -> Result<Passed, Failure> {
 }
 
 /// What a broker says of a group.
-struct Known {
-    answers: Vec<(Step, String)>,
-    members: Vec<DescribedConsumerGroupMember>,
-    offsets: usize,
+pub(super) struct Known {
+    pub(super) answers: Vec<(Step, String)>,
+    pub(super) members: Vec<DescribedConsumerGroupMember>,
+    pub(super) offsets: usize,
+    /// The epoch of a consumer group.
+    pub(super) epoch: Option<i32>,
 }
 
-fn describe(connection: &mut Connection, group: &str) -> Result<Known, Failure> {
+pub(super) fn describe(connection: &mut Connection, group: &str) -> Result<Known, Failure> {
     let names = Names {
         is_raw: true,
         exact: true,
@@ -183,6 +185,9 @@ fn describe(connection: &mut Connection, group: &str) -> Result<Known, Failure> 
         .iter()
         .flat_map(|group| group.members.clone());
     let members = members.filter(|member| member.member_type == 1).collect();
+    let mut described = consumer.groups.iter();
+    let epoch = described.find(|it| !it.error_code.is_error());
+    let epoch = epoch.map(|group| group.group_epoch);
     let list = Step::ListGroups {
         version: 5,
         states: Vec::new(),
@@ -191,6 +196,7 @@ fn describe(connection: &mut Connection, group: &str) -> Result<Known, Failure> 
     Ok(Known {
         members,
         offsets,
+        epoch,
         answers: vec![
             (Step::DescribeGroup { version: 6 }, names.text(classic)),
             (
@@ -205,7 +211,7 @@ fn describe(connection: &mut Connection, group: &str) -> Result<Known, Failure> 
 
 /// A heartbeat with the epoch that Kafka gave; the error, if it is refused. One whose members are
 /// away for a while has nobody to go on.
-fn go_on(
+pub(super) fn go_on(
     connection: &mut Connection,
     group: &str,
     member: &DescribedConsumerGroupMember,
@@ -238,7 +244,7 @@ fn go_on(
 }
 
 /// All topics with their ids, as kohort keeps them.
-fn topics(connection: &mut Connection) -> Result<serde_json::Value, Failure> {
+pub(super) fn topics(connection: &mut Connection) -> Result<serde_json::Value, Failure> {
     let request = MetadataRequest {
         topics: None,
         ..Default::default()
@@ -376,7 +382,7 @@ fn commit_in_transactions(address: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn retried(
+pub(super) fn retried(
     connection: &mut Connection,
     mut ask: impl FnMut(&mut Connection) -> Result<ErrorCode, Failure>,
 ) -> Result<(), Failure> {
@@ -387,7 +393,7 @@ fn retried(
             return Ok(());
         }
         if !code.is_retriable() || Instant::now() > deadline {
-            return Err(Failure::new(format!("a transaction in Kafka: {code}")));
+            return Err(Failure::new(format!("asking again and again: {code}")));
         }
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -83,29 +83,17 @@ fn play(stage: &mut Stage<'_>, agent: &Agent, count: u64, seed: u64) -> Result<P
             let (shared, address) = (&shared, &address);
             testifying.push(scope.spawn(move || testify(&mut **witness, address, shared)));
         }
-        let mut producing = stage.begin_producing(agent, count * RECORDS_EACH)?;
-        let killed = stage
-            .cast
-            .until("the first records", DELIVERY_LIMIT, |cast| {
-                producing.check()?;
-                Ok(cast.ledger.distinct() >= FIRST_RECORDS)
-            })
-            .and_then(|()| kill_often(stage, &mut rng, count, &shared));
+        let played = kill_and_settle(stage, agent, &members, (count, &mut rng), &shared);
         shared.stop.store(true, Ordering::Relaxed);
         for witness in testifying {
             let panicked = |_| Err(Failure::new("a witness has panicked"));
             witness.join().unwrap_or_else(panicked)?;
         }
-        starts_killed = killed?;
-        stage.note("what is left is produced and delivered")?;
-        producing.finish_within(DELIVERY_LIMIT)
+        starts_killed = played?;
+        Ok::<_, Failure>(())
     })?;
-
-    stage.note("everybody settles")?;
-    stage.until_delivered()?;
-    stage.until_shared_by(&members)?;
-    stage.until_settled(members.len())?;
     let verdict = stage.judge()?;
+
     stage.note("the witnesses look at everything, before and after a clean restart")?;
     for witness in &mut witnesses {
         conclude(&mut **witness, &address)?;
@@ -160,6 +148,32 @@ fn witnesses(rng: &mut Rng) -> Vec<Box<dyn Witness>> {
     all
 }
 
+/// Kills the broker while records are produced, and waits until everything is as it shall be; how
+/// many starts were killed besides.
+fn kill_and_settle(
+    stage: &mut Stage<'_>,
+    agent: &Agent,
+    members: &[usize],
+    (count, rng): (u64, &mut Rng),
+    shared: &Shared,
+) -> Result<u64, Failure> {
+    let mut producing = stage.begin_producing(agent, count * RECORDS_EACH)?;
+    stage
+        .cast
+        .until("the first records", DELIVERY_LIMIT, |cast| {
+            producing.check()?;
+            Ok(cast.ledger.distinct() >= FIRST_RECORDS)
+        })?;
+    let starts_killed = kill_often(stage, rng, count, shared)?;
+    stage.note("what is left is produced and delivered")?;
+    producing.finish_within(DELIVERY_LIMIT)?;
+    stage.until_delivered()?;
+    stage.note("everybody settles")?;
+    stage.until_shared_by(members)?;
+    stage.until_settled(members.len())?;
+    Ok(starts_killed)
+}
+
 /// What all witnesses together were acknowledged.
 fn acknowledged(witnesses: &[Box<dyn Witness>]) -> String {
     let mut sums: Vec<(usize, &str)> = Vec::new();
@@ -183,7 +197,8 @@ fn kill_often(
     let mut starts = 0;
     for _ in 0..count {
         // The moment is what is chosen here, not something that is waited for.
-        std::thread::sleep(Duration::from_millis(rng.u64(..LIFE_MAX_MS)));
+        let life = Duration::from_millis(rng.u64(..LIFE_MAX_MS));
+        stage.cast.listen(life)?;
         if shared.stop.load(Ordering::Relaxed) {
             // A witness says why.
             return Ok(starts);
@@ -196,7 +211,6 @@ fn kill_often(
             starts += 1;
         }
         stage.broker.start_again()?;
-        stage.cast.until("", Duration::ZERO, |_| Ok(true))?;
     }
     Ok(starts)
 }

@@ -39,6 +39,8 @@ pub(super) struct Ledger {
     places: BTreeMap<u64, Vec<(i32, i64)>>,
     /// Members that were killed
     killed: Vec<usize>,
+    /// By member and partition: what it was given below is settled.
+    settled: BTreeMap<(usize, i32), i64>,
 }
 
 /// What there is to say about a ledger that is in order.
@@ -71,6 +73,9 @@ impl fmt::Display for Verdict {
 impl Ledger {
     pub(super) fn delivered(&mut self, member: usize, records: &[(i32, i64, u64)]) {
         for &(partition, offset, value) in records {
+            if let Some(settled) = self.settled.get_mut(&(member, partition)) {
+                *settled = offset.min(*settled);
+            }
             let deliveries = self.deliveries.entry((partition, offset)).or_default();
             for former in deliveries
                 .iter_mut()
@@ -93,6 +98,7 @@ impl Ledger {
     /// A member's commit was acknowledged: it settles what the member was given below `next`.
     pub(super) fn committed(&mut self, member: usize, partition: i32, next: i64) {
         self.settle(member, partition, next, Ending::Committed);
+        self.settled.insert((member, partition), next);
     }
 
     /// A member's commit failed while the broker was away, or came when others had the partition.
@@ -118,7 +124,9 @@ impl Ledger {
     }
 
     fn settle(&mut self, member: usize, partition: i32, next: i64, ending: Ending) {
-        let below = (partition, i64::MIN)..(partition, next);
+        let settled = self.settled.get(&(member, partition));
+        let from = settled.copied().unwrap_or(i64::MIN).min(next);
+        let below = (partition, from)..(partition, next);
         for (_, deliveries) in self.deliveries.range_mut(below) {
             for delivery in deliveries
                 .iter_mut()
