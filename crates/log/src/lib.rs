@@ -29,7 +29,8 @@
 //! # Files
 //!
 //! As in Kafka: `<base offset>.log`, `.index`, `.timeindex`, `.snapshot` (producer state) and
-//! `leader-epoch-checkpoint`, so Kafka's tools read them. Kohort's own: `recovery-point` and
+//! `leader-epoch-checkpoint`, so Kafka's tools read them; a snapshot has more behind what they read,
+//! the batches before each producer's last one. Kohort's own: `recovery-point` and
 //! `log-checkpoint`, which Kafka keeps for the whole data folder. The indexes of the newest
 //! segment are in memory and written when it is rolled or closed.
 
