@@ -91,7 +91,7 @@ final class GroupToolChecks {
         });
         groups("--describe", "--group", group, "--state").succeeded().says("Empty");
         Output unknown = groups("--describe", "--group", cluster.name("nobody"));
-        unknown.says("not found");
+        unknown.says("GroupIdNotFoundException");
     }
 
     private void lists() throws Exception {
