@@ -8,11 +8,13 @@ mod ready;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use clap::ValueEnum;
 
 use crate::failure::Failure;
 use crate::install::Toolchain;
+use crate::process::Process;
 use crate::run::Run;
 use node::Node;
 
@@ -81,6 +83,8 @@ pub(crate) struct Extras {
 pub(crate) struct Broker {
     run: Run,
     settings: Settings,
+    /// What the command line begins with: a program that runs the broker somewhere.
+    within: Vec<String>,
     nodes: Vec<Node>,
 }
 
@@ -108,10 +112,35 @@ impl Broker {
         let mut broker = Self {
             run: run.clone(),
             settings,
+            within: Vec::new(),
             nodes,
         };
         broker.start_again()?;
         Ok(broker)
+    }
+
+    /// kohort, run by another program: the words that its command line begins with. It is not
+    /// started yet.
+    pub(crate) fn within(run: &Run, name: &str, within: Vec<String>) -> Result<Self, Failure> {
+        Ok(Self {
+            run: run.clone(),
+            settings: &[],
+            within,
+            nodes: vec![Node::new(run, name, 1)?],
+        })
+    }
+
+    /// The process of the first node, if it runs.
+    pub(crate) fn process(&self) -> Option<&Process> {
+        self.nodes[0].process.as_ref()
+    }
+
+    /// Waits for the end of a broker that is to end by itself: whether with success.
+    pub(crate) fn wait(&mut self, limit: Duration) -> Result<bool, Failure> {
+        match &mut self.nodes[0].process {
+            Some(process) => Ok(process.wait(limit)?.success()),
+            None => Ok(true),
+        }
     }
 
     /// `host:port` of each node, for clients.
@@ -145,7 +174,7 @@ impl Broker {
     pub(crate) fn begin_to_start(&mut self) -> Result<(), Failure> {
         for node in &mut self.nodes {
             let command = command(&self.run, node, self.settings)?;
-            node.start(&self.run, command)?;
+            node.start(&self.run, run_by(&self.within, command))?;
         }
         Ok(())
     }
@@ -189,6 +218,17 @@ fn command(run: &Run, node: &Node, settings: Settings) -> Result<Command, Failur
         BrokerKind::Kohort => kohort::command(run, &node.address(), &node.folder, settings),
         BrokerKind::Kafka | BrokerKind::Kafka3 => kafka::command(run, &node.folder),
     }
+}
+
+/// The same command with words in front of it.
+fn run_by(within: &[String], command: Command) -> Command {
+    let Some((program, words)) = within.split_first() else {
+        return command;
+    };
+    let mut outer = Command::new(program);
+    outer.args(words).arg(command.get_program());
+    outer.args(command.get_args());
+    outer
 }
 
 /// Below the ports that systems take for outgoing connections: a client that tries such a port

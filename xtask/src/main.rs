@@ -4,6 +4,7 @@ mod agent;
 mod broker;
 mod checks;
 mod differential;
+mod disks;
 mod failure;
 mod install;
 mod interrupt;

@@ -163,6 +163,16 @@ impl Process {
         }
     }
 
+    /// Its process id.
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// What it has written so far.
+    pub(crate) fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
     /// Sends a signal to the process itself.
     pub(crate) fn signal(&self, signal: Signal) {
         if self.status.is_none() {

@@ -85,6 +85,7 @@ pub(crate) fn all() -> Vec<Suite> {
     suites.extend(client::all());
     suites.extend(projects::all());
     suites.extend(crate::differential::suites());
+    suites.extend(crate::disks::suites());
     suites
 }
 

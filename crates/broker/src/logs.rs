@@ -3,12 +3,14 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
 };
 
 use kohort_log::{FolderLock, Log, LogConfig, LogError};
 use kohort_wire::Uuid;
-use tracing::{info, warn};
+use parking_lot::Mutex;
+use tracing::{error, info, warn};
 
 use crate::topics::{Snapshot, sync_folder};
 
@@ -16,6 +18,8 @@ use crate::topics::{Snapshot, sync_folder};
 const DELETED: &str = "-delete";
 /// The end of a folder's name that belongs to no topic; kept for somebody to look at.
 const STRAY: &str = "-stray";
+/// Nothing was refused for so long: there is room again.
+const ROOM_AFTER: Duration = Duration::from_secs(2);
 /// Kafka's file that says whose a folder is.
 const PARTITION_FILE: &str = "partition.metadata";
 
@@ -23,6 +27,8 @@ const PARTITION_FILE: &str = "partition.metadata";
 #[derive(Debug)]
 pub(crate) struct Logs {
     place: Place,
+    is_full: AtomicBool,
+    refused_at: Mutex<Instant>,
 }
 
 #[derive(Debug)]
@@ -33,14 +39,37 @@ enum Place {
 
 impl Logs {
     pub(crate) fn in_memory() -> Logs {
-        Logs {
-            place: Place::Memory,
-        }
+        Logs::new(Place::Memory)
     }
 
     pub(crate) fn in_folder(path: PathBuf, lock: FolderLock) -> Logs {
+        Logs::new(Place::Folder { path, _lock: lock })
+    }
+
+    fn new(place: Place) -> Logs {
         Logs {
-            place: Place::Folder { path, _lock: lock },
+            place,
+            is_full: AtomicBool::new(false),
+            refused_at: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Says that the disk is full, once for all partitions.
+    pub(crate) fn full(&self, error: &LogError) {
+        *self.refused_at.lock() = Instant::now();
+        if !self.is_full.swap(true, Ordering::Relaxed) {
+            error!("{error}; records are refused until there is room, reads go on");
+        }
+    }
+
+    /// To be called after each append: says that there is room again. Next to a large batch that is
+    /// refused a small one may find its place; so that has to be some time ago.
+    pub(crate) fn has_room(&self) {
+        if self.is_full.load(Ordering::Relaxed)
+            && self.refused_at.lock().elapsed() >= ROOM_AFTER
+            && self.is_full.swap(false, Ordering::Relaxed)
+        {
+            info!("there is room on the disk again");
         }
     }
 
@@ -73,17 +102,8 @@ impl Logs {
         let Some(folder) = self.partition_folder(topic, index) else {
             return Ok(Log::in_memory(config));
         };
-        prepare(&folder, topic_id).map_err(|error| match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LogError::DiskFull {
-                action: "cannot create",
-                file: folder.display().to_string(),
-            },
-            _ => LogError::Io {
-                action: "cannot create",
-                file: folder.display().to_string(),
-                source: Arc::new(error),
-            },
-        })?;
+        prepare(&folder, topic_id)
+            .map_err(|error| LogError::io("cannot create", folder.display().to_string(), error))?;
         let log = Log::open(&folder, config)?;
         let recovery = log.recovery();
         if recovery.bytes_cut_off > 0 {
@@ -155,12 +175,15 @@ impl Logs {
     }
 }
 
-/// Makes the folder of a partition, with Kafka's file that says whose it is.
+/// Makes the folder of a partition, with Kafka's file that says whose it is, or what a crash has
+/// left out of it.
 fn prepare(folder: &Path, topic_id: Uuid) -> io::Result<()> {
-    if folder.exists() {
+    if owner(folder).is_some() {
         return Ok(());
     }
-    fs::create_dir(folder)?;
+    if !folder.exists() {
+        fs::create_dir(folder)?;
+    }
     let text = format!("version: 0\ntopic_id: {topic_id}");
     fs::write(folder.join(PARTITION_FILE), text)
 }

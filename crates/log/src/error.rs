@@ -147,12 +147,11 @@ impl LogError {
         self.error_code().0 == ErrorCode::KAFKA_STORAGE_ERROR.0
     }
 
-    pub(crate) fn io(action: &'static str, file: impl Into<String>, error: io::Error) -> LogError {
+    /// Trouble of the operating system with a file.
+    pub fn io(action: &'static str, file: impl Into<String>, error: io::Error) -> LogError {
         let file = file.into();
         match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                LogError::DiskFull { action, file }
-            }
+            kind if is_full(kind) => LogError::DiskFull { action, file },
             _ => LogError::Io {
                 action,
                 file,
@@ -160,4 +159,13 @@ impl LogError {
             },
         }
     }
+}
+
+/// Whether there is no room: on the device, in the user's quota, or in what one file may have
+/// (`ulimit -f`).
+const fn is_full(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
 }

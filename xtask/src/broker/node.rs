@@ -21,7 +21,7 @@ pub(crate) struct Node {
     /// Where Apache Kafka's controllers talk.
     pub(super) controller_port: u16,
     pub(super) folder: PathBuf,
-    process: Option<Process>,
+    pub(super) process: Option<Process>,
 }
 
 impl Node {

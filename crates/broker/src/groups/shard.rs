@@ -23,6 +23,10 @@ use crate::{node::Node, settings::coordinator_config, topics::Partition};
 /// How many inputs are decided before their records are written.
 const INPUTS_MAX: usize = 10_000;
 
+/// A shard that could not write is loaded again at once, but no more often than this: it may have
+/// something to write as soon as it is loaded, and the disk may be full for hours.
+const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
 /// How long requests wait for a shard that is being loaded, before they are told to come again.
 const LOAD_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -99,10 +103,21 @@ impl ShardTask {
                 return;
             };
             self.handle.is_loading.store(false, Ordering::Relaxed);
+            let served_from = Instant::now();
             match self.serve(shard).await {
                 End::Stopped => return,
                 // Nobody learns of what was decided and not written. Whoever waits asks again.
                 End::Lost => self.refuse_waiting(ErrorCode::COORDINATOR_NOT_AVAILABLE),
+            }
+            if served_from.elapsed() < WRITE_AGAIN_AFTER {
+                let refusal = Refusal {
+                    from: Instant::now(),
+                    code: ErrorCode::COORDINATOR_NOT_AVAILABLE,
+                };
+                let pause = tokio::time::sleep(WRITE_AGAIN_AFTER);
+                if self.meanwhile(pause, refusal).await.is_none() {
+                    return;
+                }
             }
         }
     }
@@ -297,7 +312,9 @@ impl ShardTask {
                 self.load_due = Some(Instant::now() + LOAD_INTERVAL);
             }
             if let Err(error) = self.write(out).await {
-                error!("{}: {error}; its groups are loaded again", self.partition);
+                if self.node.complaints.admit() {
+                    error!("{}: {error}; its groups are loaded again", self.partition);
+                }
                 *out = Outbox::default();
                 return Err(());
             }

@@ -215,7 +215,12 @@ impl Partition {
     /// Takes the trouble of a log to heart: one that has lost its footing is closed, and opened
     /// again later.
     pub(crate) fn failed(&self, cause: &LogError) {
-        if !matches!(cause, LogError::FlushFailed | LogError::Io { .. }) {
+        if let LogError::DiskFull { .. } = cause {
+            self.logs.full(cause);
+        }
+        // Where there was no room for a flush, nobody knows what is on the device either.
+        let is_lost = self.opened().is_some_and(|log| log.has_failed());
+        if !is_lost && !matches!(cause, LogError::FlushFailed | LogError::Io { .. }) {
             return;
         }
         let mut state = self.state.write();
@@ -350,6 +355,7 @@ impl Partition {
     /// To be called after each append: wakes readers, and begins to flush when so much is unflushed
     /// that `flush.messages` wants it.
     pub(crate) fn appended(self: &Arc<Self>, log: &Arc<Log>, end: i64) {
+        self.logs.has_room();
         self.wake_readers();
         if end - log.flushed_offset() >= self.config.read().flush_messages {
             self.start_flush(log);

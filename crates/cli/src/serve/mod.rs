@@ -97,12 +97,15 @@ fn explain(error: StartError) -> Failure {
     Failure::new(format!("{error}{advice}"))
 }
 
-/// SIGINT and SIGTERM.
+/// SIGINT and SIGTERM. With a listener SIGXFSZ does not end the program either: a file that reaches
+/// the limit of `ulimit -f` is then a write that fails, as on a full disk.
 struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    _file_size: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
@@ -116,6 +119,7 @@ impl Signals {
         Ok(Signals {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
+            _file_size: listen(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
         })
     }
 
