@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 use kohort::{
-    Admin, ByteString, Consumer, ConsumerConfig, OffsetSpec, TopicPartition,
+    Admin, ByteString, Consumer, ConsumerConfig, ErrorCode, OffsetSpec, TopicPartition,
     consumer::{ConsumerRecord, GroupProtocol, OffsetReset, Records, Seek},
 };
 
@@ -119,9 +119,26 @@ impl Consume {
         let consumer = Consumer::connect(config).await?;
         match topics {
             [pattern] if pattern.starts_with('^') => consumer.subscribe_regex(pattern.as_str())?,
-            topics => consumer.subscribe(topics.iter().map(String::as_str))?,
+            topics => {
+                consumer.subscribe(topics.iter().map(String::as_str))?;
+                self.say_what_is_waited_for(topics).await?;
+            }
         }
         Ok(consumer)
+    }
+
+    /// A group reads topics as soon as they are there: whoever has misspelt one would wait without
+    /// knowing why.
+    async fn say_what_is_waited_for(&self, topics: &[String]) -> Result<(), Failure> {
+        let admin = self.connect.admin().await?;
+        let names: Vec<ByteString> = topics.iter().map(|name| name.as_str().into()).collect();
+        for (topic, described) in admin.describe_topics(&names).await? {
+            let code = described.err().and_then(|error| error.code());
+            if code == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) {
+                eprintln!("kohort: there is no topic {topic} yet: it is read once it is there");
+            }
+        }
+        Ok(())
     }
 
     async fn read(&self, ends: &mut Ends) -> Result<Consumer, Failure> {

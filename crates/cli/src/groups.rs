@@ -133,9 +133,6 @@ impl Describe {
         for (_, result) in admin.describe_groups(&ids).await {
             described.extend(failures.take(result));
         }
-        if described.is_empty() && !failures.is_empty() {
-            return failures.finish();
-        }
         let table = if self.members {
             members(&described)
         } else if self.state {
@@ -150,7 +147,9 @@ impl Describe {
             }
             table
         };
-        self.output.print(&table)?;
+        if !table.is_empty() || failures.is_empty() {
+            self.output.print(&table)?;
+        }
         if !self.members && !self.state {
             for group in &described {
                 say_if_inactive(self.output, group, &table);

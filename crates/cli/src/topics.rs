@@ -107,7 +107,14 @@ impl Create {
         match admin.create_topic(&topic).await {
             Ok(created) => {
                 let partitions = created.partitions.unwrap_or(self.partitions);
-                println!("created {} with {partitions} partitions", self.topic);
+                println!(
+                    "created {} with {partitions} {}",
+                    self.topic,
+                    match partitions {
+                        1 => "partition",
+                        _ => "partitions",
+                    }
+                );
                 Ok(())
             }
             Err(error)
@@ -161,7 +168,9 @@ impl Describe {
             true => configs(&admin, &names, &mut failures).await,
             false => partitions(&admin, &names, &mut failures).await?,
         };
-        self.output.print(&table)?;
+        if !table.is_empty() || failures.is_empty() {
+            self.output.print(&table)?;
+        }
         failures.finish()
     }
 }

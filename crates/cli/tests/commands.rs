@@ -293,6 +293,10 @@ async fn mistakes_get_one_line_that_says_what_to_do() {
     );
     let failure = stage.fails(&["consume", "-t", "nothing", "-e"]).await;
     assert!(failure.contains("topic nothing"), "{failure}");
+    for kind in ["topics", "groups"] {
+        let output = stage.run(&[kind, "describe", "nothing"], "").await;
+        assert!(output.stdout.is_empty(), "a table of nothing: {output:?}");
+    }
     let failure = stage.fails(&["produce", "-t", "t", "no/such/file"]).await;
     assert!(failure.contains("no/such/file cannot be read"), "{failure}");
     let failure = stage
@@ -398,4 +402,18 @@ async fn a_cluster_without_history_says_so_and_what_to_do() {
     );
     let text = stage.prints(&["groups", "explain", "g"], "").await;
     assert!(text.starts_with("g is Empty: it has no members"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_says_which_of_its_topics_are_not_there_yet() {
+    let stage = Stage::new().await;
+    stage.prints(&["topics", "create", "there"], "").await;
+    stage.prints(&["produce", "-t", "there"], "a\n").await;
+    let output = stage
+        .run(&["consume", "-G", "g", "there", "misspelt", "-c", "1"], "")
+        .await;
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "a\n");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(lines(&said).len(), 1, "{said}");
+    assert!(said.contains("no topic misspelt yet"), "{said}");
 }
