@@ -9,7 +9,7 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::workspace::Workspace;
 
-pub(crate) use planted::{planted_bugs, planted_bugs_apply};
+pub(crate) use planted::{planted_bugs, planted_bugs_short};
 
 /// Which seeds the simulator runs.
 #[derive(Args)]

@@ -2,13 +2,14 @@
 
 use std::{
     process::ExitCode,
+    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
 use clap::{Parser, Subcommand};
 use kohort_sim::{
     Seeds,
-    model::{WORLDS, explore},
+    model::{Named, WORLDS, explore},
 };
 
 /// Simulated groups.
@@ -53,9 +54,9 @@ enum Task {
         /// The large ones as well
         #[arg(long)]
         large: bool,
-        /// No more states than so many of each
-        #[arg(long, default_value_t = 5_000_000)]
-        states: u64,
+        /// No more states than so many of each; all of them, and as many as are known, unless given
+        #[arg(long)]
+        states: Option<u64>,
     },
 }
 
@@ -93,7 +94,7 @@ fn run(seeds: &Seeds) -> ExitCode {
     let began = Instant::now();
     let totals = seeds.run();
     for (seed, failure) in &totals.failures {
-        println!("\nseed {seed}: {failure}");
+        println!("\nseed {seed}, {failure}");
         println!("again: cargo xtask sim --from {seed} --seeds 1 --trace");
     }
     println!(
@@ -111,20 +112,40 @@ fn run(seeds: &Seeds) -> ExitCode {
     }
 }
 
-fn model(name: &str, large: bool, states_max: u64) -> ExitCode {
-    let mut code = ExitCode::SUCCESS;
-    for world in WORLDS {
-        if !world.name.contains(name) || (world.is_large && !large) {
-            continue;
+/// Goes through the worlds, on all cores. Each has to have as many states as are known.
+fn model(name: &str, large: bool, states_max: Option<u64>) -> ExitCode {
+    let worlds: Vec<&Named> = WORLDS
+        .iter()
+        .filter(|world| world.name.contains(name) && (large || !world.is_large))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let failed = AtomicUsize::new(0);
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while let Some(world) = worlds.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let began = Instant::now();
+                    let outcome = explore(&world.small, states_max.unwrap_or(u64::MAX));
+                    let seconds = began.elapsed().as_secs_f64();
+                    let problem = match outcome {
+                        Ok(explored) => {
+                            println!("{}: {explored}, in {seconds:.1} s", world.name);
+                            let is_known = states_max.is_some() || explored == world.known;
+                            (!is_known).then(|| format!("known are {}", world.known))
+                        }
+                        Err(problem) => Some(problem),
+                    };
+                    if let Some(problem) = problem {
+                        println!("{}: {problem}", world.name);
+                        failed.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
         }
-        let began = Instant::now();
-        match explore(&world.small, states_max) {
-            Ok(explored) => println!("{}: {explored:?} in {:?}", world.name, began.elapsed()),
-            Err(problem) => {
-                println!("{}: {problem}", world.name);
-                code = ExitCode::FAILURE;
-            }
-        }
+    });
+    match failed.into_inner() == 0 && !worlds.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     }
-    code
 }

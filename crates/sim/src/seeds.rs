@@ -109,7 +109,8 @@ impl Seeds {
             // What happens is the same with words.
             let (_, lines) = run(seed, TRACE_LINES);
             let words = format!(
-                "{}: {}\n{}",
+                "step {}: {}: {}\n{}",
+                outcome.steps,
                 failure.invariant,
                 failure.problem,
                 lines.join("\n")

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use kohort_group::coordinator::{Reply, Request, inspect::Place};
+use kohort_group::{
+    assignor::classic::{ConsumerPartitionAssignor, CooperativeSticky, GroupMember},
+    coordinator::{Reply, Request, Token, inspect::Place},
+};
 use kohort_wire::{
     ErrorCode, Uuid,
     codec::{Decoder, Encoder, Message},
@@ -37,6 +40,10 @@ pub(super) struct Client {
     pub(super) said: Option<BTreeSet<Place>>,
     /// As a classic member: it has to join, or to sync.
     pub(super) phase: Phase,
+    /// As a leader that has to sync: whom it gives what.
+    pub(super) leads: Vec<(String, Bytes)>,
+    /// The request whose answer it waits for, until others have come.
+    pub(super) waits: Option<Token>,
 }
 
 /// What a classic member has to do next.
@@ -61,6 +68,8 @@ impl Client {
             says_all: true,
             said: None,
             phase: Phase::Join,
+            leads: Vec::new(),
+            waits: None,
         }
     }
 
@@ -126,7 +135,8 @@ impl Client {
                 let subscription = ConsumerProtocolSubscription {
                     topics: vec![TOPIC.into()],
                     owned_partitions: named(&self.owned),
-                    generation_id: self.epoch,
+                    // As before version 2: it would tell states apart by their numbers.
+                    generation_id: -1,
                     ..ConsumerProtocolSubscription::default()
                 };
                 let request = JoinGroupRequest {
@@ -154,11 +164,14 @@ impl Client {
                     generation_id: self.epoch,
                     member_id: self.given_id.as_str().into(),
                     group_instance_id: self.instance_id(),
-                    // It leads if it is alone in a classic group.
-                    assignments: vec![SyncGroupAssignment {
-                        member_id: self.given_id.as_str().into(),
-                        assignment: Bytes::new(),
-                    }],
+                    assignments: self
+                        .leads
+                        .iter()
+                        .map(|(member_id, assignment)| SyncGroupAssignment {
+                            member_id: member_id.as_str().into(),
+                            assignment: assignment.clone(),
+                        })
+                        .collect(),
                     ..SyncGroupRequest::default()
                 },
             },
@@ -174,7 +187,11 @@ impl Client {
     }
 
     /// Takes an answer; `None` is one that was lost.
-    pub(super) fn take(&mut self, reply: Option<&Reply>) {
+    pub(super) fn take(&mut self, reply: Option<&Reply>, partitions: i32) {
+        self.waits = None;
+        if self.is_classic {
+            self.leads.clear();
+        }
         match reply {
             None => {
                 self.says_all = true;
@@ -203,6 +220,7 @@ impl Client {
                     self.given_id = answer.member_id.to_string();
                     self.epoch = answer.generation_id;
                     self.phase = Phase::Sync;
+                    self.leads = assign(&answer.members, partitions);
                 }
                 ErrorCode::MEMBER_ID_REQUIRED => self.given_id = answer.member_id.to_string(),
                 ErrorCode::REBALANCE_IN_PROGRESS => {}
@@ -261,6 +279,24 @@ impl Client {
             self.phase = Phase::Join;
         }
     }
+}
+
+/// What a leader decides: what the client's own assignor does.
+fn assign(members: &[JoinGroupResponseMember], partitions: i32) -> Vec<(String, Bytes)> {
+    let read = |member: &JoinGroupResponseMember| {
+        let mut input = Decoder::new(member.metadata.slice(2..));
+        GroupMember {
+            member_id: member.member_id.clone(),
+            instance_id: member.group_instance_id.clone(),
+            subscription: ConsumerProtocolSubscription::decode(&mut input, 3).unwrap_or_default(),
+        }
+    };
+    let members: Vec<GroupMember> = members.iter().map(read).collect();
+    let counts = BTreeMap::from([(TOPIC.into(), partitions)]);
+    let assigned = CooperativeSticky::default().assign(&counts, &members);
+    let assigned = assigned.unwrap_or_default();
+    let members = members.iter().map(|member| member.member_id.to_string());
+    members.zip(assigned.iter().map(embedded)).collect()
 }
 
 fn embedded<M: Message>(message: &M) -> Bytes {

@@ -2,12 +2,12 @@
 //! production.
 //!
 //! The worlds are a shard with its log, and members that are as simple as the protocol allows. In
-//! each state everything that may happen next is tried: heartbeats whose answers arrive, whose
-//! answers are lost, that are sent twice; members that take their time to let go, that leave, that
-//! are put out without knowing, that come back under a static id; the coordinator lost before or
-//! after it has written. States that differ only in the numbers of their epochs, and not in their
-//! order, are one: nothing in the protocol depends on more. So there are finitely many, and all of
-//! them are seen.
+//! each state everything that may happen next is tried: heartbeats whose answers arrive, that are
+//! lost or whose answers are, that are sent twice; members that take their time to let go, that
+//! leave, that are put out without knowing, that come back under a static id; the coordinator lost
+//! before or after it has written. States that differ only in what nothing depends on are one (see
+//! `canonical.rs`), so there are finitely many, and all of them are seen. How many is known, and
+//! checked: a world that has become smaller has lost something.
 //!
 //! In every state no partition has two owners, and a shard that is loaded from the log holds the
 //! same; and from every state, once nothing more goes wrong, everybody comes to rest with everything
@@ -17,11 +17,18 @@
 mod canonical;
 mod client;
 mod world;
+mod worlds;
 
-use std::collections::{HashSet, VecDeque};
+use std::{collections::VecDeque, fmt};
+
+use rustc_hash::FxHashMap;
 
 pub use world::Small;
 use world::{Step, World};
+pub use worlds::{Named, WORLDS};
+
+/// How many rounds of heartbeats the members have to come to rest.
+const ROUNDS_MAX: u32 = 12;
 
 /// What a model has come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,129 +39,139 @@ pub struct Explored {
     pub steps: u64,
     /// Steps from the first state to the one that is farthest away.
     pub depth: u32,
-    /// Whether that is all of them.
-    pub is_all: bool,
+    /// Rounds of heartbeats from the worst state until everybody rests.
+    pub rounds: u32,
 }
 
-/// A small world that is gone through.
-#[derive(Debug)]
-pub struct Named {
-    /// What it is called.
-    pub name: &'static str,
-    /// How it is.
-    pub small: Small,
-    /// Whether it takes minutes.
-    pub is_large: bool,
+impl Explored {
+    const fn of(states: u64, steps: u64, depth: u32, rounds: u32) -> Explored {
+        Explored {
+            states,
+            steps,
+            depth,
+            rounds,
+        }
+    }
 }
 
-const PLAIN: Small = Small {
-    partitions: 2,
-    consumers: 2,
-    statics: 0,
-    classics: 0,
-    crashes: true,
-    losses: true,
-    departures: true,
-};
+impl fmt::Display for Explored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} states, {} steps, {} deep, {} rounds to rest",
+            self.states, self.steps, self.depth, self.rounds
+        )
+    }
+}
 
-/// The worlds that are gone through.
-pub const WORLDS: &[Named] = &[
-    Named {
-        name: "two members, two partitions",
-        small: PLAIN,
-        is_large: false,
-    },
-    Named {
-        name: "a static member",
-        small: Small {
-            statics: 1,
-            partitions: 1,
-            ..PLAIN
-        },
-        is_large: false,
-    },
-    Named {
-        name: "three members, three partitions, nothing lost",
-        small: Small {
-            consumers: 3,
-            partitions: 3,
-            crashes: false,
-            losses: false,
-            ..PLAIN
-        },
-        is_large: true,
-    },
-    Named {
-        name: "from the classic protocol and back",
-        small: Small {
-            consumers: 1,
-            classics: 1,
-            partitions: 1,
-            ..PLAIN
-        },
-        is_large: true,
-    },
-    Named {
-        name: "three members, three partitions",
-        small: Small {
-            consumers: 3,
-            partitions: 3,
-            ..PLAIN
-        },
-        is_large: true,
-    },
-    Named {
-        name: "both protocols, three members",
-        small: Small {
-            consumers: 2,
-            classics: 1,
-            partitions: 2,
-            ..PLAIN
-        },
-        is_large: true,
-    },
-];
+/// What is known of a state.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    /// It has been reached, and will be gone on from.
+    is_reached: bool,
+    /// How many rounds it takes from there until everybody rests.
+    rounds: Option<u8>,
+}
 
 /// Goes through all states of a small world, nearest first, or the first of them if there are more
 /// than `states_max`. An error tells the way to a state in which something is wrong.
 pub fn explore(small: &Small, states_max: u64) -> Result<Explored, String> {
+    let mut explored = Explored::default();
+    let mut states = States::default();
     let first = World::new(small);
-    let mut seen = HashSet::from([first.fingerprint()]);
-    let mut explored = Explored {
-        states: 1,
-        is_all: true,
-        ..Explored::default()
-    };
+    states.reach(first.fingerprint(&first.view()));
+    explored.states = 1;
     // How each state was reached: its predecessor, and the step.
-    let mut ways: Vec<(usize, Option<Step>)> = vec![(0, None)];
-    let mut open = VecDeque::from([(0usize, 0u32, first)]);
+    let mut ways: Vec<(u32, Option<Step>)> = vec![(0, None)];
+    let mut open = VecDeque::from([(0, 0, first)]);
     while let Some((index, depth, world)) = open.pop_front() {
-        for step in world.steps() {
+        for step in world.steps(&world.view()) {
             explored.steps += 1;
             let mut next = world.fork();
             next.take(step);
-            if !seen.insert(next.fingerprint()) {
-                continue;
-            }
-            if explored.states >= states_max {
-                explored.is_all = false;
+            let view = next.view();
+            if explored.states >= states_max || !states.reach(next.fingerprint(&view)) {
                 continue;
             }
             explored.states += 1;
             explored.depth = explored.depth.max(depth + 1);
+            let way = ways.len() as u32;
             ways.push((index, Some(step)));
-            if let Err(problem) = next.check().and_then(|()| next.fork().comes_to_rest()) {
-                return Err(format!("{problem}\n{}", way(&ways, ways.len() - 1)));
+            let checked = next.follow().and_then(|()| next.check(&view));
+            match checked.and_then(|()| states.rounds(next.fork())) {
+                Ok(rounds) => explored.rounds = explored.rounds.max(rounds),
+                Err(problem) => {
+                    let way = describe(&ways, way);
+                    return Err(format!("after {} steps: {problem}\n{way}", depth + 1));
+                }
             }
-            open.push_back((ways.len() - 1, depth + 1, next));
+            open.push_back((way, depth + 1, next));
         }
     }
     Ok(explored)
 }
 
-fn way(ways: &[(usize, Option<Step>)], mut index: usize) -> String {
+#[derive(Default)]
+struct States {
+    known: FxHashMap<u128, Known>,
+}
+
+impl States {
+    /// Whether it is a new one.
+    fn reach(&mut self, fingerprint: u128) -> bool {
+        let known = self.known.entry(fingerprint).or_default();
+        !std::mem::replace(&mut known.is_reached, true)
+    }
+
+    /// Lets a world go on from where it is, with nothing that goes wrong, until everybody rests, or
+    /// until what follows is known. How many rounds that takes.
+    fn rounds(&mut self, mut world: World) -> Result<u32, String> {
+        let mut passed = Vec::new();
+        let mut rounds = loop {
+            let view = world.view();
+            let fingerprint = world.fingerprint(&view);
+            let known = self.known.get(&fingerprint).and_then(|known| known.rounds);
+            if let Some(rounds) = known {
+                break u32::from(rounds);
+            }
+            let rests = world.rests(&view);
+            if !rests {
+                passed.push(fingerprint);
+            }
+            if passed.len() > ROUNDS_MAX as usize {
+                return Err(format!(
+                    "no rest after {ROUNDS_MAX} rounds of heartbeats: {}",
+                    world.describe(&view)
+                ));
+            }
+            world.calm_round();
+            world.follow()?;
+            let after = world.view();
+            world.check(&after)?;
+            if rests {
+                if world.fingerprint(&after) != fingerprint {
+                    return Err(format!("it did not rest: {}", world.describe(&after)));
+                }
+                self.known.entry(fingerprint).or_default().rounds = Some(0);
+                break 0;
+            }
+        };
+        for fingerprint in passed.into_iter().rev() {
+            rounds += 1;
+            self.known.entry(fingerprint).or_default().rounds = Some(rounds as u8);
+        }
+        match rounds > ROUNDS_MAX {
+            true => Err(format!(
+                "{rounds} rounds of heartbeats until everybody rests"
+            )),
+            false => Ok(rounds),
+        }
+    }
+}
+
+fn describe(ways: &[(u32, Option<Step>)], mut index: u32) -> String {
     let mut steps = Vec::new();
-    while let (before, Some(step)) = ways[index] {
+    while let (before, Some(step)) = ways[index as usize] {
         steps.push(format!("{step:?}"));
         index = before;
     }

@@ -5,17 +5,17 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use kohort_group::coordinator::{
     Caller, Config, Id, MigrationPolicy, Outbox, Reply, Request, Shard, Token, Topic, Topics,
-    inspect::{MembersState, Place},
+    inspect::{GroupState, MembersState, Place},
 };
 use kohort_wire::messages::{LeaveGroupRequest, MemberIdentity};
 
 use super::{
-    canonical::fingerprint,
-    client::{Client, GROUP, TOPIC, TOPIC_ID},
+    canonical::{View, fingerprint},
+    client::{Client, GROUP, Phase, TOPIC, TOPIC_ID},
 };
 
 /// How large a world is, and what may happen in it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Small {
     /// Partitions of the one topic.
     pub partitions: i32,
@@ -27,7 +27,7 @@ pub struct Small {
     pub classics: usize,
     /// Whether the coordinator may be lost.
     pub crashes: bool,
-    /// Whether answers may be lost.
+    /// Whether requests and answers may be lost, and requests arrive twice.
     pub losses: bool,
     /// Whether members may leave, and be put out.
     pub departures: bool,
@@ -36,24 +36,25 @@ pub struct Small {
 /// Something that may happen next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A member's request and its answer.
-    Beat(usize),
+    /// A member's request and its answer. One that waits for an answer gives that up first.
+    Beat(u8),
+    /// A member's request, which is lost.
+    Miss(u8),
     /// A member's request, whose answer is lost.
-    Lose(usize),
+    Lose(u8),
     /// A member's request, which arrives twice; the second answer finds nobody.
-    Twice(usize),
+    Twice(u8),
     /// A member has let go of what it has to.
-    Settle(usize),
+    Settle(u8),
     /// A member lets go of everything and leaves.
-    Leave(usize),
+    Leave(u8),
     /// A static member is started again, after it has said so.
-    Restart(usize),
-    /// The coordinator puts a member out; it does not know.
-    Fence(usize),
-    /// The coordinator is lost.
+    Restart(u8),
+    /// The coordinator puts a member out, as when its session ends; it does not know.
+    Fence(u8),
+    /// The coordinator is lost, and loads its log again. After `Lose` that is a coordinator that
+    /// has written and not answered; after `Miss`, one that has not written.
     Crash,
-    /// A member's request is decided and written, and the coordinator lost before it answers.
-    CrashAfter(usize),
 }
 
 pub(super) struct World {
@@ -61,16 +62,17 @@ pub(super) struct World {
     config: Arc<Config>,
     topics: Arc<Topics>,
     shard: Shard,
-    /// With parts in common: worlds are copied often.
-    log: Vec<Arc<(Bytes, Option<Bytes>)>>,
-    clients: Vec<Client>,
+    /// One that was fed with nothing but the log: what there is after a crash.
+    standby: Arc<Shard>,
+    /// What has been written since.
+    written: Vec<(Bytes, Option<Bytes>)>,
+    pub(super) clients: Vec<Client>,
     now: i64,
+    /// How many requests there were.
+    asked: u64,
 }
 
 const START: i64 = 1_000_000;
-
-/// How many rounds of heartbeats the members have to come to rest.
-const ROUNDS_MAX: usize = 12;
 
 impl World {
     pub(super) fn new(small: &Small) -> World {
@@ -93,60 +95,67 @@ impl World {
             (0..small.consumers).map(|index| Client::new(index, false, index < small.statics));
         let classics =
             (0..small.classics).map(|index| Client::new(small.consumers + index, true, false));
+        let shard = Shard::new(config.clone(), topics.clone(), SEED);
         World {
-            shard: Shard::new(config.clone(), topics.clone(), [7; 32]),
-            small: small.clone(),
+            standby: Arc::new(shard.fork(SEED)),
+            shard,
+            small: *small,
             config,
             topics,
-            log: Vec::new(),
+            written: Vec::new(),
             clients: consumers.chain(classics).collect(),
             now: START,
+            asked: 0,
         }
     }
 
     pub(super) fn fork(&self) -> World {
         World {
-            small: self.small.clone(),
+            small: self.small,
             config: self.config.clone(),
             topics: self.topics.clone(),
-            shard: self.shard.fork([7; 32]),
-            log: self.log.clone(),
+            shard: self.shard.fork(SEED),
+            standby: self.standby.clone(),
+            written: self.written.clone(),
             clients: self.clients.clone(),
             now: self.now,
+            asked: self.asked,
         }
     }
 
-    pub(super) fn fingerprint(&self) -> u128 {
-        fingerprint(
-            &self.shard.durable(),
-            &self.shard.soft(self.now),
-            &self.clients,
-        )
+    pub(super) fn view(&self) -> View {
+        View {
+            durable: self.shard.durable(),
+            soft: self.shard.soft(self.now),
+        }
+    }
+
+    pub(super) fn fingerprint(&self, view: &View) -> u128 {
+        fingerprint(view, &self.clients)
     }
 
     /// All that may happen next.
-    pub(super) fn steps(&self) -> Vec<Step> {
-        let mut steps = Vec::new();
+    pub(super) fn steps(&self, view: &View) -> Vec<Step> {
+        let mut steps = Vec::with_capacity(8 * self.clients.len());
         for (index, client) in self.clients.iter().enumerate() {
-            steps.push(Step::Beat(index));
+            let at = index as u8;
+            steps.push(Step::Beat(at));
             if client.owned != client.assigned {
-                steps.push(Step::Settle(index));
+                steps.push(Step::Settle(at));
             }
             if self.small.losses {
-                steps.push(Step::Lose(index));
-                steps.push(Step::Twice(index));
+                steps.extend([Step::Miss(at), Step::Lose(at), Step::Twice(at)]);
             }
-            if self.small.departures && client.epoch > 0 {
-                if self.is_member(client) {
-                    steps.push(Step::Fence(index));
+            if self.small.departures {
+                if view.has(&client.id()) {
+                    steps.push(Step::Fence(at));
                 }
-                steps.push(Step::Leave(index));
+                if client.epoch > 0 {
+                    steps.push(Step::Leave(at));
+                }
             }
             if client.is_static && client.epoch > 0 {
-                steps.push(Step::Restart(index));
-            }
-            if self.small.crashes && self.small.losses {
-                steps.push(Step::CrashAfter(index));
+                steps.push(Step::Restart(at));
             }
         }
         if self.small.crashes {
@@ -157,132 +166,147 @@ impl World {
 
     pub(super) fn take(&mut self, step: Step) {
         match step {
-            Step::Beat(index) => self.beat(index),
-            Step::Lose(index) => {
-                let request = self.clients[index].request();
-                self.ask(request);
-                self.clients[index].take(None);
+            Step::Beat(at) => self.beat(at.into()),
+            Step::Miss(at) => {
+                self.request(at.into());
+                self.lose(at.into());
             }
-            Step::Twice(index) => {
-                let request = self.clients[index].request();
-                let reply = self.ask(request.clone());
+            Step::Lose(at) => {
+                let request = self.request(at.into());
                 self.ask(request);
-                self.clients[index].take(reply.as_ref());
+                self.lose(at.into());
             }
-            Step::Settle(index) => self.clients[index].settle(),
-            Step::Leave(index) => {
-                self.clients[index].owned.clear();
-                let request = match self.clients[index].is_classic {
-                    true => self.leave_group(&self.clients[index].id()),
-                    false => self.clients[index].leave(-1),
+            Step::Twice(at) => {
+                let request = self.request(at.into());
+                let (token, reply) = self.ask(request.clone());
+                self.answered(at.into(), token, reply);
+                self.ask(request);
+            }
+            Step::Settle(at) => self.clients[usize::from(at)].settle(),
+            Step::Leave(at) => {
+                let client = &mut self.clients[usize::from(at)];
+                client.owned.clear();
+                let request = match client.is_classic {
+                    true => leave_group(&client.id()),
+                    false => client.leave(-1),
                 };
                 self.ask(request);
-                self.clients[index].forget();
+                self.clients[usize::from(at)].forget();
             }
-            Step::Restart(index) => {
-                self.clients[index].owned.clear();
-                let request = self.clients[index].leave(-2);
+            Step::Restart(at) => {
+                let client = &mut self.clients[usize::from(at)];
+                client.owned.clear();
+                let request = client.leave(-2);
                 self.ask(request);
-                self.clients[index].restart();
+                self.clients[usize::from(at)].restart();
             }
-            Step::Fence(index) => {
-                let request = self.leave_group(&self.clients[index].id());
+            Step::Fence(at) => {
+                let request = leave_group(&self.clients[usize::from(at)].id());
                 self.ask(request);
             }
             Step::Crash => self.crash(),
-            Step::CrashAfter(index) => {
-                let request = self.clients[index].request();
-                self.ask(request);
-                self.clients[index].take(None);
-                self.crash();
-            }
         }
     }
 
-    fn leave_group(&self, member_id: &str) -> Request {
-        Request::LeaveGroup {
-            version: 5,
-            request: LeaveGroupRequest {
-                group_id: GROUP.into(),
-                members: vec![MemberIdentity {
-                    member_id: member_id.into(),
-                    ..MemberIdentity::default()
-                }],
-                ..LeaveGroupRequest::default()
-            },
+    /// What a member says next. If it waits for an answer, that is lost to it.
+    fn request(&mut self, index: usize) -> Request {
+        if self.clients[index].waits.is_some() {
+            self.lose(index);
         }
+        self.clients[index].request()
+    }
+
+    fn lose(&mut self, index: usize) {
+        self.clients[index].take(None, self.small.partitions);
     }
 
     fn beat(&mut self, index: usize) {
-        let request = self.clients[index].request();
-        let reply = self.ask(request);
-        // A join that waits is given up, and tried again.
-        self.clients[index].take(reply.as_ref());
+        let request = self.request(index);
+        let (token, reply) = self.ask(request);
+        self.answered(index, token, reply);
     }
 
-    fn ask(&mut self, request: Request) -> Option<Reply> {
+    fn answered(&mut self, index: usize, token: Token, reply: Option<Reply>) {
+        match reply {
+            Some(reply) => self.clients[index].take(Some(&reply), self.small.partitions),
+            None => self.clients[index].waits = Some(token),
+        }
+    }
+
+    fn ask(&mut self, request: Request) -> (Token, Option<Reply>) {
         let mut out = Outbox::default();
-        let token = Token(1);
+        self.asked += 1;
+        let token = Token(self.asked);
         self.shard
             .request(token, &Caller::default(), request, self.now, &mut out);
-        self.written(out).into_iter().next_back()
+        (token, self.decided(out, Some(token)))
     }
 
-    /// Takes what a step has left; gives the answers.
-    fn written(&mut self, mut out: Outbox) -> Vec<Reply> {
+    /// Takes what a step has left. The answer under `token` is given back; others, for which
+    /// members have waited, find them.
+    fn decided(&mut self, mut out: Outbox, token: Option<Token>) -> Option<Reply> {
         while let Some(work) = out.work.pop() {
             self.shard.done(work.run(), self.now, &mut out);
         }
-        for record in &out.records {
-            if let Ok(written) = record.encode() {
-                self.log.push(Arc::new(written));
+        let records = out.records.iter();
+        self.written
+            .extend(records.filter_map(|record| record.encode().ok()));
+        let mut own = None;
+        for (to, reply) in out.replies {
+            if Some(to) == token {
+                own = Some(reply);
+                continue;
+            }
+            let mut clients = self.clients.iter_mut();
+            if let Some(client) = clients.find(|client| client.waits == Some(to)) {
+                client.take(Some(&reply), self.small.partitions);
             }
         }
-        out.replies.into_iter().map(|(_, reply)| reply).collect()
+        own
     }
 
-    fn loaded(&self) -> Result<Shard, String> {
-        let mut shard = Shard::new(self.config.clone(), self.topics.clone(), [7; 32]);
-        for record in &self.log {
-            let (key, value) = &**record;
-            shard
-                .load(key.clone(), value.clone())
+    /// Lets the standby follow.
+    pub(super) fn follow(&mut self) -> Result<(), String> {
+        if self.written.is_empty() {
+            return Ok(());
+        }
+        let mut standby = self.standby.fork(SEED);
+        for (key, value) in self.written.drain(..) {
+            standby
+                .load(key, value)
                 .map_err(|error| error.to_string())?;
         }
-        Ok(shard)
+        self.standby = Arc::new(standby);
+        Ok(())
     }
 
     fn crash(&mut self) {
-        if let Ok(mut shard) = self.loaded() {
-            // Ids are not given out twice.
-            shard.skip_member_ids(self.log.len() as u64);
-            self.shard = shard;
+        // What cannot be loaded is a finding of its own.
+        if self.follow().is_err() {
+            return;
+        }
+        self.shard = self.standby.fork(SEED);
+        // Ids are not given out twice.
+        self.shard.skip_member_ids(self.asked);
+        for index in 0..self.clients.len() {
+            if self.clients[index].waits.is_some() {
+                self.lose(index);
+            }
         }
         let mut out = Outbox::default();
         self.shard.loaded(self.now, &mut out);
-        self.written(out);
-    }
-
-    fn is_member(&self, client: &Client) -> bool {
-        let durable = self.shard.durable();
-        let id = client.id();
-        durable
-            .get(GROUP)
-            .is_some_and(|group| match &group.members {
-                MembersState::Consumer(group) => {
-                    let member = group.members.get(&*id);
-                    member.is_some_and(|member| !client.is_classic || member.epoch == client.epoch)
-                }
-                MembersState::Classic(group) => {
-                    group.members.contains_key(&*id) && group.generation == client.epoch
-                }
-            })
+        self.decided(out, None);
     }
 
     /// What must be so in every state.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self, view: &View) -> Result<(), String> {
+        self.holds(view)
+            .map_err(|problem| format!("{problem}: {}", self.describe(view)))
+    }
+
+    fn holds(&self, view: &View) -> Result<(), String> {
         let mut owners: BTreeMap<Place, usize> = BTreeMap::new();
-        for client in self.clients.iter().filter(|client| self.is_member(client)) {
+        for client in self.clients.iter().filter(|client| view.is_member(client)) {
             for place in &client.owned {
                 if let Some(other) = owners.insert(*place, client.index) {
                     return Err(format!(
@@ -292,10 +316,7 @@ impl World {
                 }
             }
         }
-        let durable = self.shard.durable();
-        if let Some(group) = durable.get(GROUP)
-            && let MembersState::Consumer(group) = &group.members
-        {
+        if let Some(MembersState::Consumer(group)) = view.members() {
             let mut given: BTreeMap<Place, &Id> = BTreeMap::new();
             for (id, member) in &group.members {
                 for place in member.assigned.keys().chain(member.revoking.keys()) {
@@ -307,61 +328,93 @@ impl World {
                     return Err(format!("{id} is ahead of the target"));
                 }
             }
-            let loaded = self.loaded()?.durable();
-            if loaded.get(GROUP) != durable.get(GROUP) {
-                return Err("a shard loaded from the log holds something else".to_owned());
-            }
         }
-        Ok(())
+        let loaded = self.standby.durable();
+        match is_same(view.durable.get(GROUP), loaded.get(GROUP)) {
+            true => Ok(()),
+            false => Err("a shard loaded from the log holds something else".to_owned()),
+        }
     }
 
-    /// From here on nothing goes wrong: everybody comes to rest, with everything shared out.
-    pub(super) fn comes_to_rest(mut self) -> Result<(), String> {
-        for _ in 0..ROUNDS_MAX {
-            for index in 0..self.clients.len() {
-                self.clients[index].settle();
+    /// A round in which nothing goes wrong: everybody is heard, and five seconds pass.
+    pub(super) fn calm_round(&mut self) {
+        for index in 0..self.clients.len() {
+            self.clients[index].settle();
+            if self.clients[index].waits.is_none() {
                 self.beat(index);
-                self.check()?;
-            }
-            let mut out = Outbox::default();
-            self.now += 5_000;
-            self.shard.on_alarm(self.now, &mut out);
-            self.written(out);
-            if self.rests() {
-                return Ok(());
             }
         }
-        Err(format!(
-            "after {ROUNDS_MAX} rounds of heartbeats: {:#?} {:#?}",
-            self.shard.durable().get(GROUP).map(|group| &group.members),
-            self.clients
-        ))
+        self.now += 5_000;
+        let mut out = Outbox::default();
+        self.shard.on_alarm(self.now, &mut out);
+        self.decided(out, None);
     }
 
-    fn rests(&self) -> bool {
-        let owned: Vec<Place> = self
-            .clients
-            .iter()
-            .flat_map(|client| client.owned.iter().copied())
-            .collect();
-        let durable = self.shard.durable();
-        let Some(MembersState::Consumer(group)) = durable.get(GROUP).map(|group| &group.members)
-        else {
-            return false;
-        };
+    /// Whether everybody has come to rest, with everything shared out.
+    pub(super) fn rests(&self, view: &View) -> bool {
         let counts = self.clients.iter().map(|client| client.owned.len());
+        let owned: usize = counts.clone().sum();
         let spread = counts.clone().max().unwrap_or(0) - counts.min().unwrap_or(0);
-        owned.len() == self.small.partitions as usize
+        let is_at_target = match view.members() {
+            Some(MembersState::Consumer(group)) => {
+                group.members.len() == self.clients.len()
+                    && group.epoch == group.assignment_epoch
+                    && group
+                        .members
+                        .values()
+                        .all(|member| member.state == 0 && member.epoch == group.epoch)
+            }
+            Some(MembersState::Classic(group)) => {
+                group.members.len() == self.clients.len() && group.state == "Stable"
+            }
+            None => false,
+        };
+        is_at_target
+            && owned == self.small.partitions as usize
             && spread <= 1
-            && group.members.len() == self.clients.len()
-            && group.epoch == group.assignment_epoch
-            && group
-                .members
-                .values()
-                .all(|member| member.state == 0 && member.epoch == group.epoch)
-            && self
-                .clients
-                .iter()
-                .all(|client| client.owned == client.assigned)
+            && self.clients.iter().all(|client| {
+                let is_told = match client.is_classic {
+                    true => client.phase == Phase::Heartbeat,
+                    false => !client.says_all && client.said.as_ref() == Some(&client.owned),
+                };
+                is_told && client.owned == client.assigned && view.is_member(client)
+            })
+    }
+
+    /// The whole of it, for who has to find out why.
+    pub(super) fn describe(&self, view: &View) -> String {
+        format!("{:#?} {:#?}", view.members(), self.clients)
+    }
+}
+
+const SEED: [u8; 32] = [7; 32];
+
+fn leave_group(member_id: &str) -> Request {
+    Request::LeaveGroup {
+        version: 5,
+        request: LeaveGroupRequest {
+            group_id: GROUP.into(),
+            members: vec![MemberIdentity {
+                member_id: member_id.into(),
+                ..MemberIdentity::default()
+            }],
+            ..LeaveGroupRequest::default()
+        },
+    }
+}
+
+/// Whether what a shard holds is what its log says. A classic group that rebalances has moved on
+/// from its last record, and one that has none is not in the log.
+fn is_same(live: Option<&GroupState>, loaded: Option<&GroupState>) -> bool {
+    let classic = |group: Option<&GroupState>| match group.map(|group| &group.members) {
+        Some(MembersState::Classic(classic)) => Some(classic.record.clone()),
+        _ => None,
+    };
+    match (live, loaded) {
+        (Some(group), Some(_)) if classic(Some(group)) == Some(None) => classic(loaded).is_some(),
+        (Some(group), None) => {
+            classic(Some(group)).is_some_and(|record| record.is_none_or(|record| record.is_empty()))
+        }
+        (live, loaded) => live == loaded,
     }
 }

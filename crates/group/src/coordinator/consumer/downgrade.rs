@@ -69,7 +69,9 @@ impl Shard {
         }
     }
 
-    /// Makes the group a classic one, whose members have what was their target.
+    /// Makes the group a classic one, whose members have what they own. In Kafka they have what was
+    /// their target; but what a member has yet to let go of would then be nobody's, if the group
+    /// became a consumer group again before the member is heard.
     pub(super) fn downgrade(
         &mut self,
         group_id: &Id,
@@ -83,11 +85,7 @@ impl Shard {
         let mut classic = ClassicGroup::default();
         for member in group.sorted_members() {
             if !leaving.contains(&member.id) {
-                let target = group.target(&member.id).cloned().unwrap_or_default();
-                classic.add(
-                    to_classic(member, &target, &self.topics),
-                    CONSUMER_PROTOCOL_TYPE,
-                );
+                classic.add(to_classic(member, &self.topics), CONSUMER_PROTOCOL_TYPE);
             }
         }
         classic.generation = group.epoch;
@@ -118,7 +116,9 @@ impl Shard {
     }
 }
 
-fn to_classic(member: &Member, target: &crate::TopicPartitions, topics: &Topics) -> ClassicMember {
+fn to_classic(member: &Member, topics: &Topics) -> ClassicMember {
+    let current = &member.current;
+    let owned = current.assigned.all().union(current.revoking.all());
     let profile = &member.profile;
     let classic = profile.classic.as_deref();
     let protocols = classic
@@ -140,7 +140,7 @@ fn to_classic(member: &Member, target: &crate::TopicPartitions, topics: &Topics)
         rebalance_timeout_ms: profile.rebalance_timeout_ms,
         session_timeout_ms: classic.map_or(0, |classic| classic.session_timeout_ms),
         protocols: protocols.collect(),
-        assignment: embedded::write_assignment(target, &metadata, topics),
+        assignment: embedded::write_assignment(&owned, &metadata, topics),
         parked_join: None,
         parked_sync: None,
         is_new: false,

@@ -31,6 +31,9 @@ struct Converted {
     member_id: Id,
     profile: Profile,
     assigned: TopicPartitions,
+    /// What it owned when it joined, and has not been assigned again: a cooperative member may not
+    /// have let go of it yet, and joins again once it has.
+    revoking: TopicPartitions,
 }
 
 impl Shard {
@@ -99,9 +102,12 @@ impl Shard {
             let current = Current {
                 epoch,
                 previous_epoch: epoch,
-                state: MemberState::Stable,
+                state: match member.revoking.is_empty() {
+                    true => MemberState::Stable,
+                    false => MemberState::UnrevokedPartitions,
+                },
                 assigned: Owned::at(epoch, member.assigned.clone()),
-                revoking: Owned::default(),
+                revoking: Owned::at(epoch, member.revoking.clone()),
             };
             self.emit(
                 records::current(&group_id, &member.member_id, &current),
@@ -137,15 +143,15 @@ fn convert(classic: &ClassicGroup, topics: &Topics) -> Result<Vec<Converted>, &'
     let mut owned = TopicPartitions::new();
     let mut converted = Vec::with_capacity(classic.members().len());
     for member in classic.members() {
-        let (profile, assigned) = convert_member(classic, member, topics)?;
+        let member = convert_member(classic, member, topics)?;
         // The leader of a classic group may give a partition to two members. The first has it.
-        let assigned = assigned.difference(&owned);
+        let assigned = member.assigned.difference(&owned);
         owned = owned.union(&assigned);
-        converted.push(Converted {
-            member_id: member.id.clone(),
-            profile,
-            assigned,
-        });
+        converted.push(Converted { assigned, ..member });
+    }
+    for member in &mut converted {
+        member.revoking = member.revoking.difference(&owned);
+        owned = owned.union(&member.revoking);
     }
     Ok(converted)
 }
@@ -169,7 +175,7 @@ fn convert_member(
     classic: &ClassicGroup,
     member: &ClassicMember,
     topics: &Topics,
-) -> Result<(Profile, TopicPartitions), &'static str> {
+) -> Result<Converted, &'static str> {
     const MALFORMED: &str = "what its members say of themselves cannot be read";
     let chosen = classic.protocol.as_deref().and_then(|name| {
         let mut protocols = member.protocols.iter();
@@ -207,7 +213,13 @@ fn convert_member(
         })),
     };
     let assigned = embedded::to_ids(&assignment.assigned_partitions, topics);
-    Ok((profile, records::from_topics(&assigned)))
+    let owned = embedded::to_ids(&subscription.owned_partitions, topics);
+    Ok(Converted {
+        member_id: member.id.clone(),
+        profile,
+        assigned: records::from_topics(&assigned),
+        revoking: records::from_topics(&owned),
+    })
 }
 
 fn names(subscription: &ConsumerProtocolSubscription) -> Names {

@@ -461,6 +461,66 @@ fn c16_a_subscription_changed_in_the_request_that_triggers_a_downgrade_is_not_lo
     world.check();
 }
 
+/// All members are heard in turn, until the group is stable; no partition is ever with two.
+fn settle_without_sharing(world: &mut World, classic: &mut [&mut Classic], client: &mut Client) {
+    for _ in 0..6 {
+        client.beat(world);
+        for (_, partition) in &client.owned {
+            let owns =
+                |member: &&mut Classic| member.owned.contains(&("orders".to_owned(), *partition));
+            assert!(!classic.iter().any(owns), "{partition} is with two members");
+        }
+        for member in &mut *classic {
+            member.beat(world);
+        }
+        world.wait(1_000);
+    }
+    assert_eq!(world.state("group"), "Stable");
+    world.check();
+}
+
+#[test]
+fn what_a_member_has_yet_to_let_go_of_stays_with_it_through_a_downgrade_and_an_upgrade() {
+    let mut world = World::new();
+    world.topic("orders", 4);
+    let mut a = Classic::new(&["orders"]);
+    rebalance(&mut world, &mut [&mut a], "orders", 4);
+    let mut b = Client::new("b", &["orders"]);
+    b.beat(&mut world);
+    b.leave(&mut world, -1);
+    assert_eq!(
+        classic_state(&world),
+        Some(ClassicState::PreparingRebalance)
+    );
+    // It still has all four, and has not assigned yet.
+    assert_eq!(a.join(&mut world).error_code, ErrorCode::NONE);
+    let mut c = Client::new("c", &["orders"]);
+    settle_without_sharing(&mut world, &mut [&mut a], &mut c);
+    assert_eq!((a.owned.len(), c.owned.len()), (2, 2));
+}
+
+#[test]
+fn what_a_cooperative_member_has_yet_to_let_go_of_stays_with_it_through_an_upgrade() {
+    let mut world = World::new();
+    world.topic("orders", 4);
+    let mut a = Classic::new(&["orders"]);
+    rebalance(&mut world, &mut [&mut a], "orders", 4);
+    let mut b = Classic::new(&["orders"]);
+    let b_join = b.send_join(&mut world);
+    let a_join = a.send_join(&mut world);
+    let joined = a.joined(&mut world, a_join).members;
+    b.joined(&mut world, b_join);
+    // What is to go to the other waits until it is let go of; the answer is on its way.
+    let mut assignments = in_turn(&joined, "orders", 4);
+    assignments.retain(|one| *one.member_id == *a.id);
+    a.send_sync(&mut world, assignments);
+    assert_eq!(classic_state(&world), Some(ClassicState::Stable));
+    let mut c = Client::new("c", &["orders"]);
+    settle_without_sharing(&mut world, &mut [&mut a, &mut b], &mut c);
+    let counts = [a.owned.len(), b.owned.len(), c.owned.len()];
+    assert_eq!(counts.iter().sum::<usize>(), 4);
+}
+
 fn commit(world: &mut World, member: &Classic, offset: i64) {
     let request = OffsetCommitRequest {
         group_id: "group".into(),

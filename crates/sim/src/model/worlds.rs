@@ -1,0 +1,87 @@
+//! The worlds that are gone through, and how many states each is known to have.
+
+use super::{Explored, world::Small};
+
+/// A small world that is gone through.
+#[derive(Debug)]
+pub struct Named {
+    /// What it is called.
+    pub name: &'static str,
+    /// How it is.
+    pub small: Small,
+    /// Whether it takes many minutes.
+    pub is_large: bool,
+    /// What came of it last time. It only changes when the protocol, the members or the world do;
+    /// whoever changes them looks whether the difference is meant, and writes down the new one.
+    pub known: Explored,
+}
+
+const PLAIN: Small = Small {
+    partitions: 2,
+    consumers: 2,
+    statics: 0,
+    classics: 0,
+    crashes: true,
+    losses: true,
+    departures: true,
+};
+
+/// The worlds that are gone through.
+pub const WORLDS: &[Named] = &[
+    Named {
+        name: "two members, two partitions",
+        small: PLAIN,
+        is_large: false,
+        known: Explored::of(0, 0, 0, 0),
+    },
+    Named {
+        name: "two members, three partitions",
+        small: Small {
+            partitions: 3,
+            ..PLAIN
+        },
+        is_large: false,
+        known: Explored::of(0, 0, 0, 0),
+    },
+    Named {
+        name: "a static member",
+        small: Small {
+            statics: 1,
+            partitions: 2,
+            ..PLAIN
+        },
+        is_large: false,
+        known: Explored::of(0, 0, 0, 0),
+    },
+    Named {
+        name: "from the classic protocol and back, one partition",
+        small: Small {
+            consumers: 1,
+            classics: 1,
+            partitions: 1,
+            ..PLAIN
+        },
+        is_large: false,
+        known: Explored::of(0, 0, 0, 0),
+    },
+    Named {
+        name: "from the classic protocol and back, two partitions",
+        small: Small {
+            consumers: 1,
+            classics: 1,
+            ..PLAIN
+        },
+        is_large: false,
+        known: Explored::of(0, 0, 0, 0),
+    },
+    Named {
+        name: "three members, three partitions",
+        small: Small {
+            consumers: 3,
+            partitions: 3,
+            ..PLAIN
+        },
+        is_large: true,
+        known: Explored::of(0, 0, 0, 0),
+    },
+];
