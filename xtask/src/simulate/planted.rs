@@ -17,10 +17,10 @@ use crate::workspace::Workspace;
 const CRATES: [&str; 3] = ["group", "sim", "wire"];
 
 /// How many seeds the simulator gets to find a bug.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 120;
 
 /// How many states of each world the models get.
-const STATES: u64 = 10_000;
+const STATES: u64 = 2_000;
 
 /// How long the short form may go on before it begins no other bug, in seconds.
 const SHORT_SECONDS: u64 = 60;

@@ -254,6 +254,7 @@ impl Key {
                 leads,
                 waits,
             } = client;
+            self.flag(*is_classic);
             self.byte(mask(assigned));
             self.byte(mask(owned));
             match is_classic {

@@ -16,6 +16,8 @@ use kohort_wire::{
 pub(super) const GROUP: &str = "g";
 pub(super) const TOPIC: &str = "t";
 pub(super) const TOPIC_ID: Uuid = Uuid(1);
+/// Of members of the classic protocol.
+pub(super) const SESSION_TIMEOUT_MS: i32 = 30_000;
 
 /// A member of either protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -141,7 +143,7 @@ impl Client {
                 };
                 let request = JoinGroupRequest {
                     group_id: GROUP.into(),
-                    session_timeout_ms: 45_000,
+                    session_timeout_ms: SESSION_TIMEOUT_MS,
                     rebalance_timeout_ms: 60_000,
                     member_id: self.given_id.as_str().into(),
                     group_instance_id: self.instance_id(),
@@ -264,6 +266,12 @@ impl Client {
     pub(super) fn restart(&mut self) {
         self.incarnation = 1 - self.incarnation;
         self.forget();
+    }
+
+    /// Another process takes its place, which speaks the other protocol.
+    pub(super) fn change(&mut self) {
+        self.is_classic = !self.is_classic;
+        self.restart();
     }
 
     /// The application has let go of what it has to, and takes over the rest; not after an answer

@@ -27,9 +27,6 @@ pub use world::Small;
 use world::{Step, World};
 pub use worlds::{Named, WORLDS};
 
-/// How many rounds of heartbeats the members have to come to rest.
-const ROUNDS_MAX: u32 = 12;
-
 /// What a model has come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Explored {
@@ -126,7 +123,9 @@ impl States {
     /// Lets a world go on from where it is, with nothing that goes wrong, until everybody rests, or
     /// until what follows is known. How many rounds that takes.
     fn rounds(&mut self, mut world: World) -> Result<u32, String> {
+        let rounds_max = world.rounds_max();
         let mut passed = Vec::new();
+        let mut words = Vec::new();
         let mut rounds = loop {
             let view = world.view();
             let fingerprint = world.fingerprint(&view);
@@ -138,9 +137,11 @@ impl States {
             if !rests {
                 passed.push(fingerprint);
             }
-            if passed.len() > ROUNDS_MAX as usize {
+            words.push(world.brief(&view));
+            if passed.len() > rounds_max as usize {
                 return Err(format!(
-                    "no rest after {ROUNDS_MAX} rounds of heartbeats: {}",
+                    "no rest after {rounds_max} rounds of heartbeats:\n{}\n{}",
+                    words.join("\n"),
                     world.describe(&view)
                 ));
             }
@@ -160,7 +161,7 @@ impl States {
             rounds += 1;
             self.known.entry(fingerprint).or_default().rounds = Some(rounds as u8);
         }
-        match rounds > ROUNDS_MAX {
+        match rounds > rounds_max {
             true => Err(format!(
                 "{rounds} rounds of heartbeats until everybody rests"
             )),

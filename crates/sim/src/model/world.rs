@@ -1,6 +1,9 @@
 //! The small worlds.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use kohort_group::coordinator::{
@@ -11,7 +14,7 @@ use kohort_wire::messages::{LeaveGroupRequest, MemberIdentity};
 
 use super::{
     canonical::{View, fingerprint},
-    client::{Client, GROUP, Phase, TOPIC, TOPIC_ID},
+    client::{Client, GROUP, Phase, SESSION_TIMEOUT_MS, TOPIC, TOPIC_ID},
 };
 
 /// How large a world is, and what may happen in it.
@@ -31,6 +34,8 @@ pub struct Small {
     pub losses: bool,
     /// Whether members may leave, and be put out.
     pub departures: bool,
+    /// Whether static members may come back in the other protocol.
+    pub changes: bool,
 }
 
 /// Something that may happen next.
@@ -50,6 +55,8 @@ pub(super) enum Step {
     Leave(u8),
     /// A static member is started again, after it has said so.
     Restart(u8),
+    /// A static member stops without a word, and is started again in the other protocol.
+    Change(u8),
     /// The coordinator puts a member out, as when its session ends; it does not know.
     Fence(u8),
     /// The coordinator is lost, and loads its log again. After `Lose` that is a coordinator that
@@ -73,6 +80,8 @@ pub(super) struct World {
 }
 
 const START: i64 = 1_000_000;
+/// How much time passes in a round of heartbeats.
+const ROUND_MS: i32 = 5_000;
 
 impl World {
     pub(super) fn new(small: &Small) -> World {
@@ -155,7 +164,12 @@ impl World {
                 }
             }
             if client.is_static && client.epoch > 0 {
-                steps.push(Step::Restart(at));
+                if !client.is_classic {
+                    steps.push(Step::Restart(at));
+                }
+                if self.small.changes {
+                    steps.push(Step::Change(at));
+                }
             }
         }
         if self.small.crashes {
@@ -200,6 +214,7 @@ impl World {
                 self.ask(request);
                 self.clients[usize::from(at)].restart();
             }
+            Step::Change(at) => self.clients[usize::from(at)].change(),
             Step::Fence(at) => {
                 let request = leave_group(&self.clients[usize::from(at)].id());
                 self.ask(request);
@@ -336,15 +351,32 @@ impl World {
         }
     }
 
-    /// A round in which nothing goes wrong: everybody is heard, and five seconds pass.
+    /// How many rounds everybody has to come to rest: twelve, and as many as it takes to notice
+    /// that somebody is gone who was given an id and never came back with it.
+    pub(super) fn rounds_max(&self) -> u32 {
+        let session = (SESSION_TIMEOUT_MS / ROUND_MS) as u32;
+        12 + match self.small.classics > 0 || self.small.changes {
+            true => session,
+            false => 0,
+        }
+    }
+
+    /// A round in which nothing goes wrong: everybody is heard, and five seconds pass. Who joins by
+    /// the classic protocol does not wait for the next round to sync.
     pub(super) fn calm_round(&mut self) {
         for index in 0..self.clients.len() {
             self.clients[index].settle();
-            if self.clients[index].waits.is_none() {
-                self.beat(index);
+            for _ in 0..4 {
+                if self.clients[index].waits.is_none() {
+                    self.beat(index);
+                }
+                if !self.clients[index].is_classic || self.clients[index].phase == Phase::Heartbeat
+                {
+                    break;
+                }
             }
         }
-        self.now += 5_000;
+        self.now += i64::from(ROUND_MS);
         let mut out = Outbox::default();
         self.shard.on_alarm(self.now, &mut out);
         self.decided(out, None);
@@ -379,6 +411,37 @@ impl World {
                 };
                 is_told && client.owned == client.assigned && view.is_member(client)
             })
+    }
+
+    /// Where everybody is, in a line.
+    pub(super) fn brief(&self, view: &View) -> String {
+        let group = match view.members() {
+            Some(MembersState::Consumer(group)) => {
+                format!("consumer group, {}/{}", group.epoch, group.assignment_epoch)
+            }
+            Some(MembersState::Classic(group)) => {
+                format!("{} in generation {}", group.state, group.generation)
+            }
+            None => "no group".to_owned(),
+        };
+        let clients = self.clients.iter().map(|client| {
+            let places = |places: &BTreeSet<Place>| -> Vec<i32> {
+                places.iter().map(|(_, partition)| *partition).collect()
+            };
+            let waits = match client.waits {
+                Some(_) => ", waits",
+                None => "",
+            };
+            format!(
+                "{} at {}: {:?}{waits}, owns {:?} of {:?}",
+                client.index,
+                client.epoch,
+                client.phase,
+                places(&client.owned),
+                places(&client.assigned),
+            )
+        });
+        format!("{group}; {}", clients.collect::<Vec<_>>().join("; "))
     }
 
     /// The whole of it, for who has to find out why.

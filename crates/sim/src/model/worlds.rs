@@ -24,6 +24,7 @@ const PLAIN: Small = Small {
     crashes: true,
     losses: true,
     departures: true,
+    changes: false,
 };
 
 /// The worlds that are gone through.
@@ -72,6 +73,36 @@ pub const WORLDS: &[Named] = &[
             ..PLAIN
         },
         is_large: false,
+        known: Explored::of(0, 0, 0, 0),
+    },
+    Named {
+        name: "a static member that changes its protocol",
+        small: Small {
+            statics: 1,
+            changes: true,
+            ..PLAIN
+        },
+        is_large: false,
+        known: Explored::of(0, 0, 0, 0),
+    },
+    Named {
+        name: "two members of the classic protocol",
+        small: Small {
+            consumers: 0,
+            classics: 2,
+            ..PLAIN
+        },
+        is_large: false,
+        known: Explored::of(0, 0, 0, 0),
+    },
+    Named {
+        name: "three members of both protocols",
+        small: Small {
+            consumers: 1,
+            classics: 2,
+            ..PLAIN
+        },
+        is_large: true,
         known: Explored::of(0, 0, 0, 0),
     },
     Named {
