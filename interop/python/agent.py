@@ -38,6 +38,8 @@ def arguments():
     parser.add_argument("--assignor")
     parser.add_argument("--reset", default="earliest")
     parser.add_argument("--offsets", type=offsets)
+    parser.add_argument("--hold-ms", type=int, default=0)
+    parser.add_argument("--max-poll-ms", type=int, default=0)
     return parser.parse_args()
 
 
@@ -46,8 +48,13 @@ REWIND = "kohort:rewind"
 
 
 def offsets(text):
-    """`0:5,3:7`: pairs of a partition and an offset."""
-    return [tuple(map(int, pair.split(":"))) for pair in text.split(",")]
+    """`0:5,more/3:7`: triples of a topic (None: that of --topic), a partition and an offset."""
+    goals = []
+    for goal in text.split(","):
+        topic, _, pair = goal.rpartition("/")
+        partition, offset = map(int, pair.split(":"))
+        goals.append((topic or None, partition, offset))
+    return goals
 
 
 def emit(event, **fields):
@@ -139,6 +146,11 @@ class Progress:
             self.outcome(offsets, error)
         else:
             self.outcome(offsets)
+
+    def commit_again(self, offsets):
+        """Commits offsets whatever was committed before, and prints how that ended."""
+        self._pending.update(offsets)
+        self.deliver_and_commit()
 
     def forget(self, partitions):
         """These partitions are gone, and with them what was not committed."""

@@ -49,8 +49,8 @@ def grow(arguments):
 def rewind(arguments):
     admin = AdminClient(client_settings(arguments))
     goals = [
-        TopicPartition(arguments.topic, partition, offset, agent.REWIND)
-        for partition, offset in arguments.offsets
+        TopicPartition(topic or arguments.topic, partition, offset, agent.REWIND)
+        for topic, partition, offset in arguments.offsets
     ]
     asked = ConsumerGroupTopicPartitions(arguments.group, goals)
     done = admin.alter_consumer_group_offsets([asked])[arguments.group].result(timeout=60)
@@ -112,6 +112,8 @@ def consumer_settings(arguments):
     }
     if arguments.reset == "latest":
         settings["topic.metadata.refresh.interval.ms"] = agent.METADATA_AGE_MS
+    if arguments.max_poll_ms:
+        settings["max.poll.interval.ms"] = arguments.max_poll_ms
     if arguments.instance_id:
         settings["group.instance.id"] = arguments.instance_id
     if arguments.protocol == "classic":
@@ -136,6 +138,16 @@ def consume(arguments):
 
     progress = agent.Progress(commit)
 
+    def hold(partitions):
+        """Does not let go of what is revoked first, and commits it again after that."""
+        if not arguments.hold_ms or stop:
+            return
+        hold_s, arguments.hold_ms = arguments.hold_ms / 1000, 0
+        agent.emit("holds", partitions=[each.partition for each in partitions])
+        time.sleep(hold_s)
+        positions = consumer.position(partitions)
+        progress.commit_again({each.partition: each.offset for each in positions if each.offset >= 0})
+
     # Called by poll and close; whether incrementally or not, each names what changes.
     def on_assign(_, partitions):
         agent.emit("assigned", partitions=[each.partition for each in partitions])
@@ -143,6 +155,7 @@ def consume(arguments):
     def on_revoke(_, partitions):
         gone = [each.partition for each in partitions]
         progress.deliver_and_commit()
+        hold(partitions)
         progress.forget(gone)
         agent.emit("revoked", partitions=gone)
 

@@ -69,8 +69,10 @@ def produce(arguments):
 def rewind(arguments):
     admin = KafkaAdminClient(**client_settings(arguments))
     goals = {
-        TopicPartition(arguments.topic, partition): OffsetAndMetadata(offset, agent.REWIND, None)
-        for partition, offset in arguments.offsets
+        TopicPartition(topic or arguments.topic, partition): OffsetAndMetadata(
+            offset, agent.REWIND, None
+        )
+        for topic, partition, offset in arguments.offsets
     }
     for partition, error in admin.alter_group_offsets(arguments.group, goals).items():
         if error.errno:

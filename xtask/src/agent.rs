@@ -109,22 +109,32 @@ impl Agent {
         group: &str,
         offsets: &[(i32, i64)],
     ) -> Result<(), Failure> {
-        let address = broker.address();
-        let pairs = offsets.iter();
-        let pairs: Vec<_> = pairs.map(|(index, to)| format!("{index}:{to}")).collect();
-        let pairs = pairs.join(",");
-        let arguments = [
-            "rewind",
-            "--bootstrap",
-            &address,
-            "--topic",
-            topic,
-            "--group",
-            group,
-            "--offsets",
-            &pairs,
-        ];
-        self.ask(run, &arguments).map(|_| ())
+        let goals: Vec<_> = offsets
+            .iter()
+            .map(|&(index, to)| (topic, index, to))
+            .collect();
+        self.start_rewind(run, broker, group, &goals)?.finish()
+    }
+
+    /// Starts asking for a rewind: topics, partitions and offsets.
+    pub(crate) fn start_rewind(
+        &self,
+        run: &Run,
+        broker: &Broker,
+        group: &str,
+        goals: &[(&str, i32, i64)],
+    ) -> Result<Working, Failure> {
+        let goals: Vec<_> = goals
+            .iter()
+            .map(|(topic, index, to)| format!("{topic}/{index}:{to}"))
+            .collect();
+        let mut command = self.command();
+        command.args(["rewind", "--bootstrap", &broker.address()]);
+        command.args(["--group", group, "--offsets", &goals.join(",")]);
+        let name = format!("{}-rewind", self.name);
+        Ok(Working {
+            process: Process::start(command, &name, run.logs())?,
+        })
     }
 
     fn change(
@@ -149,7 +159,7 @@ impl Agent {
         self.ask(run, &arguments).map(|_| ())
     }
 
-    /// Starts producing; `Producing::finish` waits for the end.
+    /// Starts producing; `Working::finish` waits for the end.
     pub(crate) fn produce(
         &self,
         run: &Run,
@@ -158,7 +168,7 @@ impl Agent {
         compression: &str,
         values: std::ops::Range<u64>,
         rate: u64,
-    ) -> Result<Producing, Failure> {
+    ) -> Result<Working, Failure> {
         let mut command = self.command();
         command.args([
             "produce",
@@ -176,7 +186,7 @@ impl Agent {
         command.args(["--count", &(values.end - values.start).to_string()]);
         command.args(["--rate", &rate.to_string()]);
         let name = format!("{}-produce-{compression}", self.name);
-        Ok(Producing {
+        Ok(Working {
             process: Process::start(command, &name, run.logs())?,
         })
     }
@@ -235,13 +245,14 @@ impl Agent {
     }
 }
 
-/// A producer at work.
-pub(crate) struct Producing {
+/// An agent at work.
+pub(crate) struct Working {
     process: Process,
 }
 
-impl Producing {
-    /// Waits until every record was acknowledged.
+impl Working {
+    /// Waits until it has done what it was told: a producer until every record was acknowledged, an
+    /// administrator until it was answered.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         self.finish_within(COMMAND_LIMIT)
     }
@@ -256,11 +267,11 @@ impl Producing {
         }
     }
 
-    /// A failure, if the producer has already ended badly.
-    pub(crate) fn check(&mut self) -> Result<(), Failure> {
+    /// Whether it has ended; a failure, if it ended badly.
+    pub(crate) fn check(&mut self) -> Result<bool, Failure> {
         match self.process.ended()? {
             Some(status) if !status.success() => Err(self.process.failed(status)),
-            _ => Ok(()),
+            ended => Ok(ended.is_some()),
         }
     }
 }

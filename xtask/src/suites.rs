@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::install::Toolchain;
 use crate::report::Passed;
 use crate::run::Run;
-use crate::scenario;
+use crate::scenario::{self, Stuck};
 
 /// How often the broker is killed when all suites run.
 const KILLS: u64 = 20;
@@ -74,6 +74,7 @@ pub(crate) fn all() -> Vec<Suite> {
         .into_iter()
         .chain(new_partitions())
         .chain(rewinds())
+        .chain(stuck_rewinds())
         .chain(Protocol::ALL.map(mixed));
     suites.extend(more.map(|suite| Suite {
         slow: true,
@@ -199,6 +200,60 @@ fn kills(protocol: Protocol) -> Suite {
         on_demand: protocol == Protocol::Classic,
         ..suite
     }
+}
+
+/// `rewind/killed/<library>/<way>`, `rewind/{holds,stalled,dead}/<library>/<way>`, `rewind/crowd`.
+/// Those of a selection run always, the others on demand.
+fn stuck_rewinds() -> Vec<Suite> {
+    let ways = [
+        (Protocol::Consumer, "consumer", None),
+        (Protocol::Classic, "classic", Some("range")),
+        (Protocol::Classic, "cooperative", Some("cooperative-sticky")),
+    ];
+    let needs = [Toolchain::Java, Toolchain::Python, Toolchain::Go];
+    let always = [
+        "rewind/killed/java/consumer",
+        "rewind/killed/confluent-kafka/classic",
+        "rewind/holds/java/consumer",
+        "rewind/stalled/confluent-kafka/cooperative",
+    ];
+    let mut suites = Vec::new();
+    for name in ["java", "confluent-kafka", "kohort"] {
+        let Some(source) = catalog::ALL.iter().find(|source| source.name == name) else {
+            continue;
+        };
+        for (protocol, way, assignor) in ways {
+            suites.push(Suite::new(
+                format!("rewind/killed/{name}/{way}"),
+                &needs,
+                move |run| scenario::rewind_killed(run, source, protocol, assignor),
+            ));
+            for (how, called) in [
+                (Stuck::Holds, "holds"),
+                (Stuck::Stalled, "stalled"),
+                (Stuck::Dead, "dead"),
+            ] {
+                // Only some agents can hold what they are to let go of.
+                if how == Stuck::Holds && name == "kohort" {
+                    continue;
+                }
+                suites.push(Suite::new(
+                    format!("rewind/{called}/{name}/{way}"),
+                    &needs,
+                    move |run| scenario::rewind_stuck(run, source, (protocol, assignor), how),
+                ));
+            }
+        }
+    }
+    let mut suites: Vec<Suite> = suites
+        .into_iter()
+        .map(|suite| Suite {
+            on_demand: !always.contains(&&*suite.name),
+            ..suite
+        })
+        .collect();
+    suites.push(Suite::new("rewind/crowd", &needs, scenario::rewind_crowd));
+    suites
 }
 
 /// `mixed/<protocol>`: one member of each library whose toolchain is there.

@@ -26,6 +26,10 @@ pub(crate) enum Event {
     Lost {
         partitions: Vec<i32>,
     },
+    /// It is told to let go of these, and does not yet.
+    Holds {
+        partitions: Vec<i32>,
+    },
     /// (partition, offset, value)
     Records {
         records: Vec<(i32, i64, u64)>,

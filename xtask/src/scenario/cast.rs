@@ -27,6 +27,8 @@ pub(super) struct Joining<'a> {
     pub(super) assignor: Option<&'a str>,
     /// Where it starts without a committed offset; `None`: at the beginning.
     pub(super) reset: Option<&'a str>,
+    /// How long it holds what it is first told to let go of, and its `max.poll.interval.ms`.
+    pub(super) holds_ms: Option<(u32, u32)>,
 }
 
 /// A member of the group.
@@ -39,6 +41,10 @@ pub(super) struct Member {
     pub(super) owned: BTreeSet<i32>,
     /// How often it was told that its partitions changed.
     pub(super) changes: usize,
+    /// What it is holding although it is to let go of it.
+    pub(super) held: BTreeSet<i32>,
+    /// Whether commits for what it was holding were acknowledged.
+    pub(super) late_commits: Vec<bool>,
 }
 
 /// All members that a scenario has started.
@@ -99,6 +105,10 @@ impl Cast {
                 command.args([option, value]);
             }
         }
+        if let Some((hold_ms, limit_ms)) = joining.holds_ms {
+            command.args(["--hold-ms", &hold_ms.to_string()]);
+            command.args(["--max-poll-ms", &limit_ms.to_string()]);
+        }
         let sender = self.sender.clone();
         let name = format!("member-{number}-{}", agent.name);
         let process = Process::start_with_lines(command, &name, run.logs(), move |line| {
@@ -111,6 +121,8 @@ impl Cast {
             closed: false,
             owned,
             changes,
+            held: BTreeSet::new(),
+            late_commits: Vec::new(),
         });
         Ok(number)
     }
@@ -239,7 +251,18 @@ impl Cast {
 
     fn take(&mut self, number: usize, event: Event) -> Result<(), Failure> {
         let member = &mut self.members[number];
+        match &event {
+            Event::Committed { offsets } | Event::CommitFailed { offsets, .. }
+                if offsets.iter().any(|(index, _)| member.held.contains(index)) =>
+            {
+                let is_acknowledged = matches!(event, Event::Committed { .. });
+                member.late_commits.push(is_acknowledged);
+            }
+            Event::Revoked { .. } | Event::Lost { .. } => member.held.clear(),
+            _ => {}
+        }
         match event {
+            Event::Holds { partitions } => member.held.extend(partitions),
             Event::Assigned { partitions } => {
                 member.changes += 1;
                 member.owned.extend(partitions);

@@ -129,7 +129,7 @@ fn program(stage: &Stage<'_>, arguments: &[&str]) -> Command {
 }
 
 /// What the program says in JSON.
-fn json(stage: &Stage<'_>, arguments: &[&str]) -> Result<Value, Failure> {
+pub(super) fn json(stage: &Stage<'_>, arguments: &[&str]) -> Result<Value, Failure> {
     let mut command = program(stage, arguments);
     command.args(["-o", "json"]);
     let log = Process::complete(command, arguments[1], stage.run.logs(), COMMAND_LIMIT)?;

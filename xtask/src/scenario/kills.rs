@@ -249,6 +249,7 @@ fn audit(stage: &Stage<'_>, agent: &Agent) -> Result<(), Failure> {
         instance_id: None,
         assignor: None,
         reset: None,
+        holds_ms: None,
     };
     let auditor = cast.join(stage.run, agent, &joining)?;
     let total = stage.produced;

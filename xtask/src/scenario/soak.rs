@@ -177,6 +177,7 @@ impl<'a> Group<'a> {
             instance_id: None,
             assignor: None,
             reset: None,
+            holds_ms: None,
         };
         let number = self.cast.join(self.run, self.agent, &joining)?;
         self.members.push(number);

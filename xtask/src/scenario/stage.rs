@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::cast::{Cast, Joining};
 use super::ledger::Verdict;
-use crate::agent::{Agent, Event, Producing, Protocol, catalog};
+use crate::agent::{Agent, Event, Protocol, Working, catalog};
 use crate::broker::Broker;
 use crate::failure::Failure;
 use crate::process::began;
@@ -88,7 +88,7 @@ impl<'a> Stage<'a> {
         self.cast.join(self.run, agent, &joining)
     }
 
-    fn joining(&self) -> Joining<'static> {
+    pub(super) fn joining(&self) -> Joining<'static> {
         Joining {
             address: self.address.clone(),
             topic: TOPIC,
@@ -97,7 +97,24 @@ impl<'a> Stage<'a> {
             instance_id: None,
             assignor: None,
             reset: None,
+            holds_ms: None,
         }
+    }
+
+    /// Starts a member that holds what it is first told to let go of for so long, and whose
+    /// `max.poll.interval.ms` is the other.
+    pub(super) fn join_to_hold(
+        &mut self,
+        agent: &Agent,
+        assignor: Option<&str>,
+        holds_ms: (u32, u32),
+    ) -> Result<usize, Failure> {
+        let joining = Joining {
+            assignor,
+            holds_ms: Some(holds_ms),
+            ..self.joining()
+        };
+        self.cast.join(self.run, agent, &joining)
     }
 
     /// Starts a member that starts at the end of partitions without a committed offset.
@@ -150,7 +167,7 @@ impl<'a> Stage<'a> {
         &mut self,
         agent: &Agent,
         count: u64,
-    ) -> Result<Producing, Failure> {
+    ) -> Result<Working, Failure> {
         let values = self.next_values(agent, count);
         agent.produce(self.run, &self.broker, TOPIC, "none", values, RATE)
     }
@@ -197,6 +214,11 @@ impl<'a> Stage<'a> {
     /// Waits until an administrator sees a stable group of `members` members
     /// that share all partitions and have committed everything.
     pub(super) fn until_settled(&mut self, members: usize) -> Result<(), Failure> {
+        self.until_settled_in(TOPIC, members)
+    }
+
+    /// The same of another topic.
+    pub(super) fn until_settled_in(&mut self, topic: &str, members: usize) -> Result<(), Failure> {
         let mut seen = String::new();
         let settled = wait_for(
             "a stable group with everything committed",
@@ -207,7 +229,7 @@ impl<'a> Stage<'a> {
                 let group = self.administrator.describe(
                     self.run,
                     &self.broker,
-                    TOPIC,
+                    topic,
                     GROUP,
                     self.protocol,
                 )?;

@@ -98,8 +98,11 @@ public final class Agent {
     private static void rewind(Arguments arguments) throws Exception {
         Map<TopicPartition, OffsetAndMetadata> goals = new HashMap<>();
         for (String pair : arguments.text("offsets").split(",")) {
-            String[] parts = pair.split(":");
-            goals.put(new TopicPartition(arguments.text("topic"), Integer.parseInt(parts[0])),
+            // PARTITION:OFFSET, or TOPIC/PARTITION:OFFSET for another topic.
+            String[] named = pair.split("/");
+            String topic = named.length > 1 ? named[0] : arguments.text("topic");
+            String[] parts = named[named.length - 1].split(":");
+            goals.put(new TopicPartition(topic, Integer.parseInt(parts[0])),
                 new OffsetAndMetadata(Long.parseLong(parts[1]), Optional.empty(), "kohort:rewind"));
         }
         try (Admin admin = Admin.create(base(arguments))) {
@@ -181,6 +184,8 @@ public final class Agent {
     /** Given to the application and not yet committed. */
     private final Map<TopicPartition, OffsetAndMetadata> finished = new HashMap<>();
     private volatile boolean stopping = false;
+    /** How long not to let go of what is revoked first; the member commits it again after that. */
+    private int hold_ms;
     private final CountDownLatch closed = new CountDownLatch(1);
 
     private Agent(Arguments arguments) {
@@ -202,6 +207,9 @@ public final class Agent {
         } else if (assignor != null) {
             properties.put("group.remote.assignor", assignor);
         }
+        hold_ms = Integer.parseInt(arguments.text("hold-ms", "0"));
+        String limit_ms = arguments.text("max-poll-ms", null);
+        if (limit_ms != null) properties.put("max.poll.interval.ms", limit_ms);
         String instance = arguments.text("instance-id", null);
         if (instance != null) properties.put("group.instance.id", instance);
         consumer = new KafkaConsumer<>(properties, new StringDeserializer(), new StringDeserializer());
@@ -224,6 +232,7 @@ public final class Agent {
             }
 
             @Override public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+                hold(partitions);
                 commit();
                 finished.keySet().removeAll(partitions);
                 say("revoked", partitions);
@@ -246,6 +255,21 @@ public final class Agent {
         consumer.close();
         say(event("closed"));
         closed.countDown();
+    }
+
+    private void hold(Collection<TopicPartition> partitions) {
+        if (hold_ms == 0 || stopping || partitions.isEmpty()) return;
+        int ms = hold_ms;
+        hold_ms = 0;
+        say("holds", partitions);
+        try {
+            TimeUnit.MILLISECONDS.sleep(ms);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
+        for (TopicPartition partition : partitions) {
+            finished.put(partition, new OffsetAndMetadata(consumer.position(partition)));
+        }
     }
 
     private void deliver(ConsumerRecords<String, String> polled) {

@@ -1,13 +1,22 @@
 //! A live group is rewound by the administrators of three libraries, and each time its members go on
 //! at the new offsets, deliver everything from there once, and nothing else again.
 
+mod again;
+mod crowd;
+mod killed;
+mod stuck;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::stage::{GROUP, GROUP_LIMIT, PARTITIONS, Stage, TOPIC};
+use super::stage::{GROUP, Stage, TOPIC};
 use crate::agent::{Agent, Protocol, catalog};
 use crate::failure::Failure;
 use crate::report::Passed;
 use crate::run::Run;
+use again::Again;
+pub(crate) use crowd::rewind_crowd;
+pub(crate) use killed::rewind_killed;
+pub(crate) use stuck::{Stuck, rewind_stuck};
 
 const RECORDS: u64 = 400;
 /// Whose administrators ask for a rewind, one after the other.
@@ -15,16 +24,14 @@ const ADMINISTRATORS: [&str; 3] = ["java", "confluent-kafka", "kafka-python"];
 
 pub(crate) fn rewind(
     run: &Run,
-    source: &catalog::Source,
+    members: &catalog::Source,
     protocol: Protocol,
     assignor: Option<&str>,
 ) -> Result<Passed, Failure> {
-    let agent = Agent::install(source, run)?;
+    let agent = Agent::install(members, run)?;
     let mut administrators = Vec::new();
-    for source in catalog::ALL {
-        if ADMINISTRATORS.contains(&source.name) {
-            administrators.push(Agent::install(source, run)?);
-        }
+    for name in ADMINISTRATORS {
+        administrators.push(Agent::install(source(name), run)?);
     }
     let mut stage = Stage::set(run, &agent, protocol)?;
     let played = play(&mut stage, &agent, assignor, &administrators);
@@ -42,15 +49,11 @@ fn play(
     assignor: Option<&str>,
     administrators: &[Agent],
 ) -> Result<usize, Failure> {
-    stage.note("two members read everything")?;
     let members = [
         stage.join_as(agent, None, assignor)?,
         stage.join_as(agent, None, assignor)?,
     ];
-    stage.until_shared_by(&members)?;
-    stage.produce(agent, "none", RECORDS)?;
-    stage.until_delivered()?;
-    stage.until_settled(members.len())?;
+    begin(stage, agent, &members)?;
 
     let mut again = 0;
     for (round, administrator) in administrators.iter().enumerate() {
@@ -86,37 +89,19 @@ fn rewind_once(
         .enumerate()
         .map(|(index, partition)| (partition, (3 + 4 * round + index) as i64))
         .collect();
-    let ends = ends(&stage.cast.delivered);
-    let begun = stage.cast.delivered.len();
+    let again = Again::of(&stage.cast, &goals);
     let changes = stage.cast.member(other).changes;
     administrator.rewind(stage.run, &stage.broker, TOPIC, GROUP, &goals)?;
 
-    let expected: BTreeMap<i32, Vec<i64>> = goals
-        .iter()
-        .map(|&(partition, to)| {
-            let end = ends.get(&partition).copied().unwrap_or_default();
-            (partition, (to..end).collect())
-        })
-        .collect();
-    let count: usize = expected.values().map(Vec::len).sum();
-    let what = format!("{count} records again from {goals:?}");
-    stage.cast.until(&what, GROUP_LIMIT, |cast| {
-        Ok(cast.delivered.len() - begun >= count)
-    })?;
+    again.until_delivered(&mut stage.cast)?;
     stage.until_shared_by(&members)?;
     stage.until_settled(members.len())?;
-
-    let mut delivered: BTreeMap<i32, Vec<i64>> = BTreeMap::new();
+    again
+        .exactly(&stage.cast)
+        .map_err(|failure| failure.during(&administrator.client))?;
     let mut owners: BTreeMap<i32, BTreeSet<usize>> = BTreeMap::new();
-    for &(member, partition, offset) in &stage.cast.delivered[begun..] {
-        delivered.entry(partition).or_default().push(offset);
+    for &(member, partition, _) in again.delivered(&stage.cast) {
         owners.entry(partition).or_default().insert(member);
-    }
-    if delivered != expected {
-        return Err(Failure::new(format!(
-            "after a rewind by {} to {goals:?} was delivered {delivered:?}",
-            administrator.client
-        )));
     }
     // A classic rebalance may hand a partition on once more.
     if stage.protocol == Protocol::Consumer && owners.values().any(|owners| owners.len() > 1) {
@@ -128,15 +113,21 @@ fn rewind_once(
             "member {other} owns nothing of what was rewound and saw {changed} changes"
         )));
     }
-    Ok(count)
+    Ok(again.count())
 }
 
-/// The offset behind what was delivered of each partition.
-fn ends(delivered: &[(usize, i32, i64)]) -> BTreeMap<i32, i64> {
-    let mut ends: BTreeMap<i32, i64> = (0..PARTITIONS as i32).map(|index| (index, 0)).collect();
-    for &(_, partition, offset) in delivered {
-        let end = ends.entry(partition).or_default();
-        *end = (*end).max(offset + 1);
-    }
-    ends
+/// An agent by its name.
+fn source(name: &str) -> &'static catalog::Source {
+    let mut all = catalog::ALL.iter();
+    all.find(|source| source.name == name)
+        .unwrap_or(&catalog::KOHORT)
+}
+
+/// Members share a topic, and have read and committed all of it.
+fn begin(stage: &mut Stage<'_>, agent: &Agent, members: &[usize]) -> Result<(), Failure> {
+    stage.note("members read everything")?;
+    stage.until_shared_by(members)?;
+    stage.produce(agent, "none", RECORDS)?;
+    stage.until_delivered()?;
+    stage.until_settled(members.len())
 }
