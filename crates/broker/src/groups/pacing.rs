@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use kohort_group::coordinator::{Bounds, Load, Pace};
+use kohort_group::coordinator::{Load, Pace};
 use parking_lot::Mutex;
 
 /// The pace that fits the load of all shards.
@@ -29,7 +29,7 @@ impl Pacing {
     }
 
     /// Takes a shard's load, or that it has none any more.
-    pub(super) fn report(&self, shard: i32, load: Load, per_second: u32, bounds: Bounds) {
+    pub(super) fn report(&self, shard: i32, load: Load, per_second: u32) {
         let mut loads = self.loads.lock();
         match load == Load::default() {
             true => loads.remove(&shard),
@@ -39,7 +39,7 @@ impl Pacing {
         for load in loads.values() {
             all.add(load);
         }
-        let pace = self.pace().adapt(&all, per_second, bounds);
+        let pace = self.pace().adapt(&all, per_second);
         self.pace.store(pace.number(), Ordering::Relaxed);
     }
 }

@@ -6,9 +6,7 @@ use std::{
     time::Duration,
 };
 
-use kohort_group::coordinator::{
-    Bounds, Config, Outbox, Record, Reply, Shard, Token, history::What,
-};
+use kohort_group::coordinator::{Config, Outbox, Record, Reply, Shard, Token, history::What};
 use kohort_wire::ErrorCode;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -292,16 +290,10 @@ impl ShardTask {
         }
         self.load_due = None;
         let snapshot = self.node.snapshot();
-        let settings = snapshot.settings();
-        let bounds = Bounds::new(
-            settings.int("kohort.group.consumer.shortest.heartbeat.interval.ms"),
-            settings.int("group.consumer.heartbeat.interval.ms"),
-        );
         self.node.groups.pacing.report(
             self.partition.index,
             shard.load_of_heartbeats(),
             snapshot.live.heartbeats_per_second,
-            bounds,
         );
     }
 

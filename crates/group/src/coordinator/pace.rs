@@ -8,48 +8,48 @@
 //! another is huge. So one number is enough, the [`Pace`]: how many heartbeats per minute one group
 //! may ask for.
 
-/// The members of consumer groups, counted by the size of their groups.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+use std::collections::BTreeMap;
+
+/// What the members of consumer groups send: how many groups there are of each kind. Groups of one
+/// size, and of the same intervals, are one kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Load {
-    /// The groups with 2ⁿ members or more, but less than twice as many.
-    classes: [Class; 32],
+    groups: BTreeMap<Demand, u64>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Class {
-    groups: u64,
-    members: u64,
+/// How many heartbeats per minute a group sends at its longest interval, and at its shortest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Demand {
+    least: u64,
+    most: u64,
 }
 
 impl Load {
-    /// Counts a group.
-    pub fn add_group(&mut self, members: usize) {
-        if let Some(class) = members.checked_ilog2() {
-            let class = &mut self.classes[class.min(31) as usize];
-            class.groups += 1;
-            class.members += members as u64;
+    /// Counts a group of so many members, which may be told these intervals.
+    pub fn add_group(&mut self, members: usize, bounds: Bounds) {
+        if members > 0 {
+            let per_minute = |interval_ms: i32| members as u64 * 60_000 / interval_ms as u64;
+            let demand = Demand {
+                least: per_minute(bounds.longest_ms),
+                most: per_minute(bounds.shortest_ms),
+            };
+            *self.groups.entry(demand).or_default() += 1;
         }
     }
 
     /// Counts the groups of another as well.
     pub fn add(&mut self, other: &Load) {
-        for (own, other) in self.classes.iter_mut().zip(&other.classes) {
-            own.groups += other.groups;
-            own.members += other.members;
+        for (&demand, count) in &other.groups {
+            *self.groups.entry(demand).or_default() += count;
         }
     }
 
     /// How many heartbeats per minute come in when no group sends more than `group_rate`, except
-    /// that every member sends one within the longest interval.
-    fn rate(&self, group_rate: u64, bounds: Bounds) -> u64 {
-        let per_minute = |members: u64, interval_ms: i32| members * 60_000 / interval_ms as u64;
-        let classes = self.classes.iter();
-        classes
-            .map(|class| {
-                let least = per_minute(class.members, bounds.longest_ms);
-                let most = per_minute(class.members, bounds.shortest_ms);
-                class.groups.saturating_mul(group_rate).clamp(least, most)
-            })
+    /// that every member sends one within its longest interval.
+    fn rate(&self, group_rate: u64) -> u64 {
+        let groups = self.groups.iter();
+        groups
+            .map(|(demand, count)| count * group_rate.clamp(demand.least, demand.most))
             .sum()
     }
 }
@@ -105,9 +105,9 @@ impl Pace {
 
     /// The pace at which all groups together stay within `heartbeats_per_second`, as far as the
     /// longest interval lets them. It falls as soon as it must, and rises when it is worth it.
-    pub fn adapt(self, load: &Load, heartbeats_per_second: u32, bounds: Bounds) -> Pace {
+    pub fn adapt(self, load: &Load, heartbeats_per_second: u32) -> Pace {
         let budget = u64::from(heartbeats_per_second) * 60;
-        let fits = |rate: u32| load.rate(rate.into(), bounds) <= budget;
+        let fits = |rate: u32| load.rate(rate.into()) <= budget;
         if fits(u32::MAX) {
             return Pace::FREE;
         }
@@ -195,14 +195,14 @@ mod tests {
         let mut load = Load::default();
         for &(count, members) in groups {
             for _ in 0..count {
-                load.add_group(members);
+                load.add_group(members, BOUNDS);
             }
         }
         load
     }
 
     fn interval_ms(load: &Load, members: usize) -> i32 {
-        let pace = Pace::FREE.adapt(load, 1_000, BOUNDS);
+        let pace = Pace::FREE.adapt(load, 1_000);
         GroupPace::default().interval_ms(members, pace, BOUNDS)
     }
 
@@ -248,6 +248,25 @@ mod tests {
     }
 
     #[test]
+    fn groups_with_intervals_of_their_own_cost_what_they_send() {
+        // As slow as Kafka lets a group be: they leave the others what they need.
+        let slow = Bounds::new(15_000, 15_000);
+        let mut load = load(&[(10, 20)]);
+        for _ in 0..100 {
+            load.add_group(50, slow);
+        }
+        let pace = Pace::FREE.adapt(&load, 1_000);
+        assert_eq!(GroupPace::default().interval_ms(20, pace, BOUNDS), 500);
+        assert_eq!(GroupPace::default().interval_ms(50, pace, slow), 15_000);
+        // One that is to be fast takes what it sends from what there is for the others.
+        let fast = Bounds::new(100, 100);
+        load.add_group(70, fast);
+        let pace = Pace::FREE.adapt(&load, 1_000);
+        assert_eq!(GroupPace::default().interval_ms(20, pace, BOUNDS), 5_000);
+        assert_eq!(GroupPace::default().interval_ms(70, pace, fast), 100);
+    }
+
+    #[test]
     fn no_interval_is_longer_than_the_longest_whatever_the_load() {
         let load = load(&[(100, 1_000)]);
         assert_eq!(interval_ms(&load, 1_000), 5_000);
@@ -272,16 +291,13 @@ mod tests {
 
     #[test]
     fn the_pace_falls_at_once_and_does_not_rise_for_a_little() {
-        let before = Pace::FREE.adapt(&load(&[(10, 100)]), 1_000, BOUNDS);
+        let before = Pace::FREE.adapt(&load(&[(10, 100)]), 1_000);
         assert_eq!(before.number(), 6_000);
-        let less = before.adapt(&load(&[(11, 100)]), 1_000, BOUNDS);
+        let less = before.adapt(&load(&[(11, 100)]), 1_000);
         assert!(less.number() < 6_000);
-        assert_eq!(less.adapt(&load(&[(10, 100)]), 1_000, BOUNDS), less);
-        assert_eq!(
-            less.adapt(&load(&[(5, 100)]), 1_000, BOUNDS).number(),
-            12_000
-        );
-        assert_eq!(less.adapt(&load(&[(2, 100)]), 1_000, BOUNDS), Pace::FREE);
+        assert_eq!(less.adapt(&load(&[(10, 100)]), 1_000), less);
+        assert_eq!(less.adapt(&load(&[(5, 100)]), 1_000).number(), 12_000);
+        assert_eq!(less.adapt(&load(&[(2, 100)]), 1_000), Pace::FREE);
     }
 
     #[test]

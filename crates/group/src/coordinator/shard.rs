@@ -207,8 +207,11 @@ impl Shard {
     /// How many members send heartbeats of the consumer protocol.
     pub fn load_of_heartbeats(&self) -> Load {
         let mut load = Load::default();
-        for group in self.groups.values().filter_map(Group::consumer) {
-            load.add_group(group.heartbeating());
+        for group in self.groups.values() {
+            if let Some(consumer) = group.consumer() {
+                let bounds = self.config.consumer_heartbeat_bounds(&group.id);
+                load.add_group(consumer.heartbeating(), bounds);
+            }
         }
         load
     }
