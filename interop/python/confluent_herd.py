@@ -126,6 +126,7 @@ def main():
     parser.add_argument("--protocol")
     parser.add_argument("--members", type=int)
     parser.add_argument("--partitions", type=int)
+    parser.add_argument("--rolls", type=int, default=1)
     arguments = parser.parse_args()
     herd = Herd(arguments)
     if arguments.verb == "alone":
@@ -138,7 +139,8 @@ def main():
     for _ in range(3):
         herd.measure("join", herd.add)
         herd.measure("leave", herd.remove)
-    herd.measure("roll", herd.roll)
+    for _ in range(arguments.rolls):
+        herd.measure("roll", herd.roll)
     herd.kill()
     agent.emit("closed")
     # Nobody waits for a hundred to leave.

@@ -42,6 +42,9 @@ pub(crate) struct Options {
     /// How many members the group has
     #[arg(long, default_value_t = 100)]
     members: usize,
+    /// How often all members are restarted one after the other
+    #[arg(long, default_value_t = 1)]
+    rolls: usize,
     /// The program to measure, instead of the one built here
     #[arg(long, value_name = "FILE")]
     program: Option<std::path::PathBuf>,
@@ -103,7 +106,7 @@ pub(crate) fn measure(workspace: &Workspace, options: &Options) -> Result<(), Fa
                 let only = &options.only;
                 if only.is_empty() || only.iter().any(|part| name.contains(part.as_str())) {
                     let run = Run::new(workspace.clone(), kind).in_suite(&name)?;
-                    match measure_group(&run, library, protocol, options.members) {
+                    match measure_group(&run, library, protocol, options) {
                         Ok(line) => println!("{name:<28} {line}"),
                         Err(failure) => println!("{name:<28} {failure}"),
                     }
@@ -118,8 +121,9 @@ fn measure_group(
     run: &Run,
     library: &Library,
     protocol: Protocol,
-    members: usize,
+    options: &Options,
 ) -> Result<String, Failure> {
+    let members = options.members;
     let broker = Broker::start(run, "broker", SETTINGS)?;
     let partitions = 2 * members;
     Agent::install(&catalog::ALL[0], run)?.create(run, &broker, "herd", partitions)?;
@@ -132,6 +136,7 @@ fn measure_group(
     command.args(["--protocol", protocol.name()]);
     command.args(["--members", &members.to_string()]);
     command.args(["--partitions", &partitions.to_string()]);
+    command.args(["--rolls", &options.rolls.to_string()]);
     let (sender, lines) = mpsc::channel();
     let mut process = Process::start_with_lines(command, library.name, run.logs(), move |line| {
         let _ = sender.send(line.map(str::to_owned));

@@ -124,13 +124,17 @@ fn static_members() -> Vec<Suite> {
 fn new_partitions() -> Vec<Suite> {
     let mut suites = Vec::new();
     let sources = catalog::ALL.iter();
-    for source in sources.filter(|source| ["java", "confluent-kafka"].contains(&source.name)) {
+    let members = ["java", "confluent-kafka", "kohort"];
+    for source in sources.filter(|source| members.contains(&source.name)) {
         for &protocol in source.protocols {
-            suites.push(Suite::new(
+            let suite = Suite::new(
                 format!("new-partitions/{}/{}", source.name, protocol.name()),
                 &[source.toolchain, catalog::ADMINISTRATOR.toolchain],
                 move |run| scenario::new_partitions(run, source, protocol),
-            ));
+            );
+            // Of kohort's own client one protocol is enough as a rule.
+            let on_demand = source.name == "kohort" && protocol == Protocol::Classic;
+            suites.push(Suite { on_demand, ..suite });
         }
     }
     suites
@@ -140,15 +144,18 @@ fn new_partitions() -> Vec<Suite> {
 fn explained() -> Vec<Suite> {
     let sources = catalog::ALL
         .iter()
-        .filter(|source| matches!(source.name, "java" | "confluent-kafka"));
+        .filter(|source| matches!(source.name, "java" | "confluent-kafka" | "kohort"));
     let mut suites = Vec::new();
     for source in sources {
         for &protocol in source.protocols {
-            suites.push(Suite::new(
+            let suite = Suite::new(
                 format!("explain/{}/{}", source.name, protocol.name()),
                 &[source.toolchain, catalog::ADMINISTRATOR.toolchain],
                 move |run| scenario::explained(run, source, protocol),
-            ));
+            );
+            // Of kohort's own client one protocol is enough as a rule.
+            let on_demand = source.name == "kohort" && protocol == Protocol::Classic;
+            suites.push(Suite { on_demand, ..suite });
         }
     }
     suites

@@ -32,6 +32,8 @@ pub(crate) struct Options {
     instance_id: Option<String>,
     #[arg(long)]
     assignor: Option<String>,
+    #[arg(long, default_value = "earliest")]
+    reset: String,
 }
 
 impl Options {
@@ -42,7 +44,7 @@ impl Options {
             .properties()
             .with("group.id", &self.group)
             .with("group.protocol", &self.protocol)
-            .with("auto.offset.reset", "earliest")
+            .with("auto.offset.reset", &self.reset)
             .with("enable.auto.commit", "false")
             .with("max.poll.records", "100")
             // How long a commit is tried before it counts as failed.
@@ -51,6 +53,10 @@ impl Options {
             properties = properties
                 .with("session.timeout.ms", "6000")
                 .with("heartbeat.interval.ms", "1000");
+        }
+        if self.reset == "latest" {
+            // How soon it notices new partitions by itself.
+            properties = properties.with("metadata.max.age.ms", "3000");
         }
         if let Some(id) = &self.instance_id {
             properties = properties.with("group.instance.id", id);

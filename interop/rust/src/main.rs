@@ -31,6 +31,12 @@ enum Command {
         #[arg(long)]
         partitions: i32,
     },
+    Grow {
+        #[command(flatten)]
+        at: At,
+        #[arg(long)]
+        partitions: i32,
+    },
     Produce(produce::Options),
     Consume(consume::Options),
 }
@@ -71,6 +77,7 @@ async fn perform(command: Command) -> Result<(), Box<dyn Error>> {
     match command {
         Command::Version => version(),
         Command::Create { at, partitions } => create(&at, partitions).await?,
+        Command::Grow { at, partitions } => grow(&at, partitions).await?,
         Command::Produce(options) => produce::produce(&options).await?,
         Command::Consume(options) => consume::consume(options).await?,
     }
@@ -92,6 +99,16 @@ async fn create(at: &At, partitions: i32) -> kohort::Result<()> {
     let admin = Admin::connect(ClientConfig::from_properties(&at.properties())?).await?;
     let topic = NewTopic::new(at.topic.as_str(), partitions).replication_factor(1);
     admin.create_topic(&topic).await?;
+    until_there(&admin, at, partitions).await
+}
+
+async fn grow(at: &At, partitions: i32) -> kohort::Result<()> {
+    let admin = Admin::connect(ClientConfig::from_properties(&at.properties())?).await?;
+    admin.create_partitions(&at.topic, partitions).await?;
+    until_there(&admin, at, partitions).await
+}
+
+async fn until_there(admin: &Admin, at: &At, partitions: i32) -> kohort::Result<()> {
     let there = async || -> kohort::Result<bool> {
         let topics = admin.list_topics(false).await?;
         let found = topics.iter().find(|topic| *topic.name == *at.topic);

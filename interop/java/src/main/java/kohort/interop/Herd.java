@@ -47,12 +47,14 @@ public final class Herd {
             herd.measure("join", herd::add);
             herd.measure("leave", herd::remove);
         }
-        herd.measure("roll", () -> {
-            for (int left = herd.members.size(); left > 0; left--) {
-                herd.remove();
-                herd.add();
-            }
-        });
+        for (int rolls = Integer.parseInt(arguments.text("rolls", "1")); rolls > 0; rolls--) {
+            herd.measure("roll", () -> {
+                for (int left = herd.members.size(); left > 0; left--) {
+                    herd.remove();
+                    herd.add();
+                }
+            });
+        }
         herd.kill(words);
         say("{\"event\":\"closed\"}");
         // Nobody waits for a hundred to leave.
