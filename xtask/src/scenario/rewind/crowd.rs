@@ -133,10 +133,7 @@ fn play(stage: &mut Stage<'_>, agents: &Agents) -> Result<String, Failure> {
     let first = agents
         .java
         .start_rewind(run, &stage.broker, GROUP, &named(TOPIC, &low))?;
-    wait_for("a rewind that waits", GROUP_LIMIT, || {
-        let explained = json(stage, &["groups", "explain", GROUP])?;
-        Ok((!explained["rewind"].is_null()).then_some(()))
-    })?;
+    until_it_waits(stage)?;
     let second = agents
         .confluent
         .start_rewind(run, &stage.broker, GROUP, &named(TOPIC, &high))?;
@@ -146,11 +143,11 @@ fn play(stage: &mut Stage<'_>, agents: &Agents) -> Result<String, Failure> {
     stage.cast.signal(sleeper, Signal::CONT);
     first.finish()?;
     let refused = match refusal {
-        // It had its turn before the other was told of its own, or after.
+        // The other one was over already.
         Ok(()) => "both had their turn".to_owned(),
         Err(failure) if failure.to_string().contains("REBALANCE_IN_PROGRESS") => {
             again.until_delivered(&mut stage.cast)?;
-            "librdkafka\'s was told that another one is under way".to_owned()
+            "librdkafka's was told that another one is under way".to_owned()
         }
         Err(failure) => return Err(failure.during("the second administrator")),
     };
@@ -162,7 +159,39 @@ fn play(stage: &mut Stage<'_>, agents: &Agents) -> Result<String, Failure> {
     if below.count() > 0 {
         return Err(Failure::new("something else was delivered again"));
     }
-    not_mixed(stage, &[7, 11])?;
+    stage.note("Java's administrator comes second, and has its turn")?;
+    let (low, high) = (to(13), to(17));
+    let again = Again::of(&stage.cast, &high);
+    let (refused_before, before) = (count(stage, "rewind_refused")?, count(stage, "rewound")?);
+    stage.cast.signal(sleeper, Signal::STOP);
+    let first = agents
+        .confluent
+        .start_rewind(run, &stage.broker, GROUP, &named(TOPIC, &low))?;
+    until_it_waits(stage)?;
+    let second = agents
+        .java
+        .start_rewind(run, &stage.broker, GROUP, &named(TOPIC, &high))?;
+    wait_for(
+        "the second administrator to be refused",
+        GROUP_LIMIT,
+        || {
+            // Unless the sleeper has been put out already.
+            let is_refused = count(stage, "rewind_refused")? > refused_before;
+            let is_refused = is_refused || count(stage, "rewound")? > before;
+            Ok(is_refused.then_some(()))
+        },
+    )?;
+    stage.cast.signal(sleeper, Signal::CONT);
+    first.finish()?;
+    second.finish()?;
+    again.until_delivered(&mut stage.cast)?;
+    stage.until_shared_by(&members)?;
+    settled(stage, 5)?;
+    let rewound = count(stage, "rewound")? - before;
+    if rewound != 2 {
+        return Err(Failure::new(format!("{rewound} rewinds instead of 2")));
+    }
+    not_mixed(stage, &[7, 11, 13, 17])?;
     for member in members {
         stage.cast.close(member)?;
     }
@@ -170,6 +199,20 @@ fn play(stage: &mut Stage<'_>, agents: &Agents) -> Result<String, Failure> {
         more.close(reader)?;
     }
     Ok(refused)
+}
+
+fn until_it_waits(stage: &Stage<'_>) -> Result<(), Failure> {
+    wait_for("a rewind that waits", GROUP_LIMIT, || {
+        let explained = json(stage, &["groups", "explain", GROUP])?;
+        Ok((!explained["rewind"].is_null()).then_some(()))
+    })
+}
+
+/// How often the history tells of such an event.
+fn count(stage: &Stage<'_>, event: &str) -> Result<usize, Failure> {
+    let history = json(stage, &["groups", "history", GROUP])?;
+    let events = history.as_array().into_iter().flatten();
+    Ok(events.filter(|it| it["event"] == event).count())
 }
 
 /// A partition of each member, and where it goes.

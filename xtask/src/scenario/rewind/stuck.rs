@@ -57,12 +57,14 @@ fn play(
     assignor: Option<&str>,
     how: Stuck,
 ) -> Result<Duration, Failure> {
-    let other = stage.join_as(agent, None, assignor)?;
-    stage.until_shared_by(&[other])?;
-    let owner = match how {
-        Stuck::Holds => stage.join_to_hold(agent, assignor, (HOLDS_MS, LIMIT_MS))?,
-        Stuck::Stalled | Stuck::Dead => stage.join_as(agent, None, assignor)?,
+    let join = |stage: &mut Stage<'_>, hold_ms: u32| match how {
+        // A classic group waits as long as its most patient member wants.
+        Stuck::Holds => stage.join_to_hold(agent, assignor, (hold_ms, LIMIT_MS)),
+        Stuck::Stalled | Stuck::Dead => stage.join_as(agent, None, assignor),
     };
+    let other = join(stage, 0)?;
+    stage.until_shared_by(&[other])?;
+    let owner = join(stage, HOLDS_MS)?;
     begin(stage, agent, &[owner, other])?;
     let first = |member: usize| stage.cast.member(member).owned.first().copied();
     let goals: Vec<(i32, i64)> = [first(owner), first(other)]
