@@ -6,6 +6,7 @@ mod checks;
 mod differential;
 mod disks;
 mod failure;
+mod fuzz;
 mod install;
 mod interrupt;
 mod process;
@@ -79,6 +80,9 @@ enum Task {
     Differential(differential::Options),
     /// Kills the broker again and again under producers and groups of kohort's client
     Kills(Kills),
+    /// The tests that make their input from seeds, for as long as one wants: decoders, log recovery,
+    /// the coordinator and its records
+    Fuzz(fuzz::Options),
     /// The criterion benches of the hot paths
     Bench {
         /// Only benches whose name contains this
@@ -194,6 +198,7 @@ fn perform(task: Task) -> Result<bool, Failure> {
             report.run("differential", || differential::compare(&run, &options));
             Ok(report.finish())
         }
+        Task::Fuzz(options) => fuzz::fuzz(&workspace, &options),
         Task::Kills(kills) => {
             let mut report = Report::default();
             let workspace = with_program(&workspace, kills.program.as_ref())?;

@@ -2,7 +2,8 @@
 //! than the frame's own size implies.
 //!
 //! The frames are thrown in a process of their own with an address space that one reckless
-//! reservation would exceed. `KOHORT_HOSTILE_FRAMES` says how many, `KOHORT_TEST_SEED` which.
+//! reservation would exceed. `KOHORT_HOSTILE_FRAMES` says how many, `KOHORT_TEST_SEED` which;
+//! `KOHORT_FUZZ_SECONDS` has more thrown, of the next seed each time, for so long.
 
 mod support;
 
@@ -37,7 +38,16 @@ const CHILD: &str = "KOHORT_HOSTILE_CHILD";
 fn broken_frames_cost_nobody_anything() {
     if env::var_os(CHILD).is_some() {
         limit_address_space();
-        throw_frames();
+        let seconds = env::var("KOHORT_FUZZ_SECONDS").map_or(0, |text| {
+            text.parse().expect("KOHORT_FUZZ_SECONDS is a number")
+        });
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut seed = seed();
+        throw_frames(seed);
+        while Instant::now() < end {
+            seed += 1;
+            throw_frames(seed);
+        }
         return;
     }
     let child = Command::new(env::current_exe().expect("the path of this test"))
@@ -83,11 +93,10 @@ struct Target {
     seeds: Vec<Bytes>,
 }
 
-fn throw_frames() {
+fn throw_frames(seed: u64) {
     let frames: u64 = env::var("KOHORT_HOSTILE_FRAMES").map_or(FRAMES, |text| {
         text.parse().expect("KOHORT_HOSTILE_FRAMES is a number")
     });
-    let seed = seed();
     let targets = targets(seed);
     let each = frames.div_ceil(targets.len() as u64);
     println!(

@@ -66,8 +66,14 @@ impl Segment {
             let mut state = self.state.lock();
             let mut anew = State::new(state.index_interval_bytes);
             let mut scanner = self.scan(0);
-            while let Some(batch) = scanner.next().map_err(|e| self.scan_error(e))? {
-                self.index_batch(&mut anew, &batch.header, batch.position);
+            loop {
+                match scanner.next().map_err(|e| self.scan_error(e)) {
+                    Ok(Some(batch)) => self.index_batch(&mut anew, &batch.header, batch.position),
+                    Ok(None) => break,
+                    // What stands in front of the damage can be found; who comes to it is told.
+                    Err(LogError::Corrupt { .. }) => break,
+                    Err(error) => return Err(error),
+                }
             }
             *state = anew;
             state.index.clone().unwrap_or_default()

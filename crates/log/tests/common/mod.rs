@@ -80,19 +80,23 @@ pub fn batches_from(log: &Log, from: i64, limit: ReadLimit) -> Result<Vec<Batch>
 
 /// All records from `from` on.
 pub fn records_from(log: &Log, from: i64) -> Vec<Seen> {
+    let batches = batches_from(log, from, ALL).unwrap();
+    batches.iter().flat_map(|batch| seen(batch, from)).collect()
+}
+
+/// The records of a batch from `from` on.
+pub fn seen(batch: &Batch, from: i64) -> Vec<Seen> {
     let mut seen = Vec::new();
-    for batch in batches_from(log, from, ALL).unwrap() {
-        for record in &batch.records(usize::MAX / 2).unwrap() {
-            let record = record.unwrap();
-            let text = |bytes: Option<&[u8]>| bytes.map(|b| String::from_utf8(b.to_vec()).unwrap());
-            if record.offset >= from {
-                seen.push(Seen {
-                    offset: record.offset,
-                    timestamp: record.timestamp,
-                    key: text(record.key),
-                    value: text(record.value),
-                });
-            }
+    for record in &batch.records(usize::MAX / 2).unwrap() {
+        let record = record.unwrap();
+        let text = |bytes: Option<&[u8]>| bytes.map(|b| String::from_utf8(b.to_vec()).unwrap());
+        if record.offset >= from {
+            seen.push(Seen {
+                offset: record.offset,
+                timestamp: record.timestamp,
+                key: text(record.key),
+                value: text(record.value),
+            });
         }
     }
     seen
