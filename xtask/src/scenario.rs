@@ -17,6 +17,8 @@ pub(crate) use group::group;
 pub(crate) use kills::kills;
 pub(crate) use mixed::mixed;
 pub(crate) use new_partitions::new_partitions;
-pub(crate) use rewind::{Stuck, rewind, rewind_crowd, rewind_killed, rewind_stuck};
+pub(crate) use rewind::{
+    Stuck, rewind, rewind_crowd, rewind_elsewhere, rewind_killed, rewind_stuck,
+};
 pub(crate) use soak::{Soak, soak};
 pub(crate) use static_members::static_members;

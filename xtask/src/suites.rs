@@ -209,7 +209,8 @@ fn kills(protocol: Protocol) -> Suite {
     }
 }
 
-/// `rewind/killed/<library>/<way>`, `rewind/{holds,stalled,dead}/<library>/<way>`, `rewind/crowd`.
+/// `rewind/killed/<library>/<way>`, `rewind/{holds,stalled,dead}/<library>/<way>`, `rewind/crowd`,
+/// and `rewind/elsewhere/<protocol>/kafka`.
 /// Those of a selection run always, the others on demand.
 fn stuck_rewinds() -> Vec<Suite> {
     let ways = [
@@ -261,6 +262,17 @@ fn stuck_rewinds() -> Vec<Suite> {
         })
         .collect();
     suites.push(Suite::new("rewind/crowd", &needs, scenario::rewind_crowd));
+    for protocol in Protocol::ALL {
+        let name = format!("rewind/elsewhere/{}/kafka", protocol.name());
+        let suite = Suite::new(name, &needs, move |run| {
+            scenario::rewind_elsewhere(run, protocol)
+        });
+        suites.push(Suite {
+            broker: Some(BrokerKind::Kafka),
+            on_demand: protocol == Protocol::Classic,
+            ..suite
+        });
+    }
     suites
 }
 

@@ -17,7 +17,7 @@ use crate::run::Run;
 use crate::wait::wait_for;
 
 /// For one command of the program.
-const COMMAND_LIMIT: Duration = Duration::from_secs(20);
+pub(super) const COMMAND_LIMIT: Duration = Duration::from_secs(20);
 
 /// So long the group has to name the same member: well below a session of 6 s.
 const WAITED_FOR: Duration = Duration::from_millis(1_500);
@@ -121,7 +121,7 @@ fn check(seen: &Value, expected: &str) -> Result<(), Failure> {
     }
 }
 
-fn program(stage: &Stage<'_>, arguments: &[&str]) -> Command {
+pub(super) fn program(stage: &Stage<'_>, arguments: &[&str]) -> Command {
     let mut command = Command::new(stage.run.workspace().program());
     command.args(arguments);
     command.args(["--bootstrap-server", &stage.broker.address()]);

@@ -3,6 +3,7 @@
 
 mod again;
 mod crowd;
+mod elsewhere;
 mod killed;
 mod stuck;
 
@@ -15,6 +16,7 @@ use crate::report::Passed;
 use crate::run::Run;
 use again::Again;
 pub(crate) use crowd::rewind_crowd;
+pub(crate) use elsewhere::rewind_elsewhere;
 pub(crate) use killed::rewind_killed;
 pub(crate) use stuck::{Stuck, rewind_stuck};
 
