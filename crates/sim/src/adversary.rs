@@ -8,6 +8,7 @@ use kohort_wire::{ByteString, messages::MemberIdentity};
 
 use crate::{
     coordinator::Durable,
+    invariants::Happened,
     node::{Clock, Connection, Node, NodeId, Role},
     profile::Kind,
     world::{Event, TOPICS, World},
@@ -28,6 +29,8 @@ pub(crate) enum Adversity {
     Pause,
     /// An application does not ask for records for too long.
     Away,
+    /// An application does not let go of partitions that it is asked for.
+    Stuck,
     /// A connection breaks.
     Cut,
     /// A member subscribes to something else.
@@ -43,6 +46,12 @@ pub(crate) enum Adversity {
     TopicGrows,
     /// Requests that are wrong.
     Stranger,
+    /// An administrator has a group rewound.
+    Rewind,
+    /// Two administrators do.
+    TwoRewinds,
+    /// The last rewind is undone.
+    Undo,
 }
 
 impl Adversity {
@@ -53,6 +62,7 @@ impl Adversity {
         Adversity::StaticRestart,
         Adversity::Pause,
         Adversity::Away,
+        Adversity::Stuck,
         Adversity::Cut,
         Adversity::Subscribe,
         Adversity::Roll,
@@ -62,6 +72,9 @@ impl Adversity {
         Adversity::TopicDeleted,
         Adversity::TopicGrows,
         Adversity::Stranger,
+        Adversity::Rewind,
+        Adversity::TwoRewinds,
+        Adversity::Undo,
     ];
 }
 
@@ -87,9 +100,15 @@ impl World {
             (Adversity::StaticRestart, _) => self.restart_static(),
             (Adversity::Pause, Some(node)) => {
                 let ms = *self.random.one_of(&[50, 1_000, 8_000, 50_000, 100_000]);
-                self.nodes[node].paused_until = self.now + ms;
+                let it = &mut self.nodes[node];
+                it.paused_until = it.paused_until.max(self.now + ms);
             }
             (Adversity::Away, Some(node)) => self.go_away(node),
+            (Adversity::Stuck, Some(node)) => {
+                let ms = *self.random.one_of(&[10_000, 40_000, 70_000]);
+                let it = &mut self.nodes[node];
+                it.stuck_until = it.stuck_until.max(self.now + ms);
+            }
             (Adversity::Cut, Some(node)) => self.cut(node, true),
             (Adversity::Subscribe, Some(node)) => {
                 let subscription = self.subscription(self.nodes[node].role.kind);
@@ -109,6 +128,9 @@ impl World {
                 }
             }
             (Adversity::Stranger, _) => self.stranger(),
+            (Adversity::Rewind, _) => self.rewind_somewhere(),
+            (Adversity::TwoRewinds, _) => self.rewind_twice(),
+            (Adversity::Undo, _) => self.undo_rewind(),
             (_, None) => {}
         }
     }
@@ -179,6 +201,7 @@ impl World {
             },
             paused_until: 0,
             away_until: 0,
+            stuck_until: 0,
             connection: Connection::default(),
             calls: Default::default(),
             partitions: Default::default(),
@@ -225,6 +248,7 @@ impl World {
         };
         it.paused_until = 0;
         it.away_until = 0;
+        it.stuck_until = 0;
         it.connection = Connection {
             id: number,
             ..Connection::default()
@@ -386,12 +410,14 @@ impl World {
 
     pub(crate) fn create(&mut self, topic: &str) {
         let partitions = self.random.between(1, self.profile.partitions_max.into());
-        self.cluster.create(topic, partitions as i32);
+        let now = self.coordinator.clock(self.now);
+        self.cluster.create(topic, partitions as i32, now);
         self.topics_changed();
     }
 
     /// Whoever has to know of topics learns of them.
     pub(crate) fn topics_changed(&mut self) {
+        self.check(&Happened::TopicsChanged);
         let ms = self.random.between(0, 100);
         self.later(ms, Event::News);
         for node in 0..self.nodes.len() {

@@ -10,8 +10,9 @@ use kohort_group::{
 use kohort_wire::{ByteString, ErrorCode, Uuid, messages::*};
 
 use crate::{
+    eras::committed_in,
     invariants::Happened,
-    node::{Call, CallId, Commit, ConnectionId, Held, Key, NodeId},
+    node::{Begin, Call, CallId, Commit, ConnectionId, Held, Key, NodeId},
     profile::Commits,
     world::{Event, World},
 };
@@ -29,8 +30,8 @@ impl Commit {
     /// The topic of a name that the offsets are of.
     fn topic_id(&self, topic: &str) -> Uuid {
         let mut offsets = self.offsets.iter();
-        let found = offsets.find(|((name, _), ..)| **name == *topic);
-        found.map_or(Uuid::ZERO, |(_, id, _)| *id)
+        let found = offsets.find(|offset| *offset.key.0 == *topic);
+        found.map_or(Uuid::ZERO, |offset| offset.topic_id)
     }
 }
 
@@ -57,7 +58,8 @@ impl World {
                 self.note(|| format!("node {node}.{life} takes over {added:?}"));
                 for key in added {
                     let topic_id = self.topic_id(node, &key);
-                    self.nodes[node].partitions.insert(key, Held::new(topic_id));
+                    let held = Held::new(topic_id, self.number());
+                    self.nodes[node].partitions.insert(key, held);
                 }
                 self.check(&Happened::Owns);
                 self.finish_step(node, id, Vec::new());
@@ -124,6 +126,11 @@ impl World {
             false => self.profile.step_ms,
         };
         let ms = self.random.between(0, longest);
+        let stuck_ms = self.nodes[node].stuck_until - self.now;
+        let ms = match revoked.is_empty() {
+            true => ms,
+            false => ms.max(stuck_ms),
+        };
         let event = Event::StepDone {
             node,
             life,
@@ -149,9 +156,7 @@ impl World {
         for key in &keys {
             if let Some(held) = it.partitions.get_mut(key) {
                 held.is_revoking = true;
-                if let Some(position) = held.position.filter(|p| *p > held.committed) {
-                    offsets.push((key.clone(), held.reads, position));
-                }
+                offsets.extend(held.offset(key));
             }
         }
         if offsets.is_empty() {
@@ -165,16 +170,26 @@ impl World {
         self.commit(node, commit);
     }
 
-    pub(crate) fn commit(&mut self, node: NodeId, commit: Commit) {
+    pub(crate) fn commit(&mut self, node: NodeId, mut commit: Commit) {
         let it = &self.nodes[node];
+        // What was lost meanwhile is not committed, even if it has been given to the node again.
+        commit.offsets.retain(|offset| {
+            let held = it.partitions.get(&offset.key);
+            held.is_some_and(|held| held.lease == offset.lease)
+        });
+        if commit.offsets.is_empty() {
+            return self.commit_ended(node, commit);
+        }
         let Some(identity) = it.member.identity() else {
             return self.commit_ended(node, commit);
         };
         let mut topics: BTreeMap<ByteString, Vec<OffsetCommitRequestPartition>> = BTreeMap::new();
-        for ((topic, partition), _, offset) in &commit.offsets {
+        for offset in &commit.offsets {
+            let (topic, partition) = &offset.key;
             let partition = OffsetCommitRequestPartition {
                 partition_index: *partition,
-                committed_offset: *offset,
+                committed_offset: offset.offset,
+                committed_metadata: Some(committed_in(offset.era).into()),
                 ..OffsetCommitRequestPartition::default()
             };
             topics.entry(topic.clone()).or_default().push(partition);
@@ -210,11 +225,12 @@ impl World {
             for topic in &answer.topics {
                 for partition in &topic.partitions {
                     let key = (topic.name.clone(), partition.partition_index);
-                    let offset = commit.offsets.iter().find(|(other, ..)| *other == key);
+                    let offset = commit.offsets.iter().find(|offset| offset.key == key);
                     match (partition.error_code, offset) {
-                        (ErrorCode::NONE, Some((_, _, offset))) => {
-                            if let Some(held) = self.nodes[node].partitions.get_mut(&key) {
-                                held.committed = held.committed.max(*offset);
+                        (ErrorCode::NONE, Some(offset)) => {
+                            let held = self.nodes[node].partitions.get_mut(&key);
+                            if let Some(held) = held.filter(|held| held.lease == offset.lease) {
+                                held.committed = held.committed.max(offset.offset);
                             }
                         }
                         (ErrorCode::STALE_MEMBER_EPOCH, _) => is_retriable = true,
@@ -265,12 +281,7 @@ impl World {
             return;
         }
         let held = it.partitions.iter().filter(|(_, held)| !held.is_revoking);
-        let offsets: Vec<_> = held
-            .filter_map(|(key, held)| {
-                let position = held.position.filter(|p| *p > held.committed)?;
-                Some((key.clone(), held.reads, position))
-            })
-            .collect();
+        let offsets: Vec<_> = held.filter_map(|(key, held)| held.offset(key)).collect();
         self.nodes[node].last_auto_commit = self.now;
         if !offsets.is_empty() {
             let commit = Commit {
@@ -295,7 +306,8 @@ impl World {
             };
             let to = end.min(position + records_max);
             if to > position {
-                self.ledger.process(&it.role.group, place, position, to);
+                self.ledger
+                    .process(&it.role.group, place, held.era, position, to);
                 held.position = Some(to);
             }
         }
@@ -307,16 +319,21 @@ impl World {
         let Some(identity) = it.member.identity() else {
             return;
         };
-        let mut keys = Vec::new();
+        let mut asked = Vec::new();
         let mut topics: BTreeMap<ByteString, Vec<i32>> = BTreeMap::new();
         for (key, held) in &mut it.partitions {
             if held.position.is_none() && !held.is_fetching && !held.is_revoking {
                 held.is_fetching = true;
-                keys.push(key.clone());
+                asked.push(Begin {
+                    key: key.clone(),
+                    lease: held.lease,
+                    era: 0,
+                    is_committed: false,
+                });
                 topics.entry(key.0.clone()).or_default().push(key.1);
             }
         }
-        if keys.is_empty() {
+        if asked.is_empty() {
             return;
         }
         let topics = topics
@@ -339,12 +356,13 @@ impl World {
             },
             require_stable: true,
         };
-        self.send(node, Call::Offsets(keys), request, REQUEST_TIMEOUT_MS);
+        self.send(node, Call::Offsets(asked), request, REQUEST_TIMEOUT_MS);
     }
 
-    fn offsets_answered(&mut self, node: NodeId, keys: &[Key], reply: Option<Reply>) {
-        for key in keys {
-            if let Some(held) = self.nodes[node].partitions.get_mut(key) {
+    fn offsets_answered(&mut self, node: NodeId, asked: &[Begin], reply: Option<Reply>) {
+        for begin in asked {
+            let held = self.nodes[node].partitions.get_mut(&begin.key);
+            if let Some(held) = held.filter(|held| held.lease == begin.lease) {
                 held.is_fetching = false;
             }
         }
@@ -357,26 +375,45 @@ impl World {
         for topic in &answer.topics {
             for partition in &topic.partitions {
                 let key = (topic.name.clone(), partition.partition_index);
-                let Some(held) = self.nodes[node].partitions.get_mut(&key) else {
+                let (Some(begin), Some(held)) = (
+                    asked.iter().find(|begin| begin.key == key),
+                    self.nodes[node].partitions.get_mut(&key),
+                ) else {
                     continue;
                 };
-                if held.position.is_some() || partition.error_code.is_error() {
+                if held.lease != begin.lease
+                    || held.position.is_some()
+                    || partition.error_code.is_error()
+                {
                     continue;
                 }
-                let offset = partition.committed_offset.max(0);
+                let finds_nothing = partition.committed_offset < 0;
+                let offset = match finds_nothing && self.profile.resets_to_latest {
+                    true => self.cluster.end(held.reads, key.1).unwrap_or_default(),
+                    false => partition.committed_offset.max(0),
+                };
                 held.position = Some(offset);
                 held.committed = offset;
-                let place = (held.reads, key.1);
+                held.era = begin.era;
+                let (place, era) = ((held.reads, key.1), begin.era);
+                let is_committed = begin.is_committed;
                 if place.0.is_zero() {
                     continue;
                 }
                 let life = self.nodes[node].life;
-                self.note(|| format!("node {node}.{life} begins {key:?} at {offset}"));
+                self.note(|| format!("node {node}.{life} begins {key:?} at {offset}, era {era}"));
                 self.check(&Happened::Begins {
                     node,
                     place,
+                    era,
                     offset,
+                    finds_nothing,
+                    is_committed,
                 });
+                if finds_nothing {
+                    let group = &self.nodes[node].role.group;
+                    self.ledger.skip(group, place, era, offset);
+                }
             }
         }
     }
@@ -507,7 +544,7 @@ impl World {
     fn call_ended(&mut self, node: NodeId, call: Call, reply: Option<Reply>) {
         let id = match call {
             Call::Member(id) => id,
-            Call::Offsets(keys) => return self.offsets_answered(node, &keys, reply),
+            Call::Offsets(asked) => return self.offsets_answered(node, &asked, reply),
             Call::Commit(commit) => return self.commit_answered(node, commit, reply),
         };
         let it = &mut self.nodes[node];
@@ -569,6 +606,7 @@ impl World {
     /// A classic member keeps a partition when its topic is created again under the same name: it
     /// begins anew.
     fn find_again(&mut self, node: NodeId) {
+        let lease = self.number();
         let it = &mut self.nodes[node];
         if let Member::Classic(_) = it.member {
             for ((topic, _), held) in &mut it.partitions {
@@ -579,7 +617,7 @@ impl World {
                         reads: known.id,
                         is_revoking: held.is_revoking,
                         is_disowned: held.is_disowned,
-                        ..Held::new(held.topic_id)
+                        ..Held::new(held.topic_id, lease)
                     };
                 }
             }

@@ -36,9 +36,11 @@ impl World {
         self.is_calm = true;
         self.ghosts.clear();
         self.note(|| "the adversary stops".to_owned());
+        self.end_pauses();
         for node in 0..self.nodes.len() {
             self.nodes[node].paused_until = self.nodes[node].paused_until.min(self.now);
             self.nodes[node].away_until = self.now;
+            self.nodes[node].stuck_until = self.now;
         }
         self.end_twins();
         for topic in &TOPICS[..self.profile.topics] {
@@ -193,6 +195,9 @@ impl World {
                 "its members are {ids:?}, and alive are {known_ids:?}"
             ));
         }
+        if state.rewind.is_some() {
+            return Some("a rewind is under way".to_owned());
+        }
         match &state.members {
             MembersState::Classic(state) if state.state != "Stable" => {
                 return Some(format!("it is in state {}", state.state));
@@ -293,7 +298,7 @@ impl World {
                 continue;
             }
             let end = self.cluster.end(place.0, place.1)?;
-            let done = self.ledger.done(group, place);
+            let done = self.ledger.account(group, place).done;
             if done < end {
                 return Some(format!(
                     "{place:?} has {end} records, and {done} are processed"

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kohort_group::coordinator::{Topic, Topics};
+use kohort_group::{
+    coordinator::{Topic, Topics},
+    member::Millis,
+};
 use kohort_wire::{ByteString, Uuid};
 
 /// The topics of the cluster, and how many records each partition has. A record is known by its
@@ -19,12 +22,14 @@ pub(crate) struct Cluster {
 #[derive(Debug)]
 pub(crate) struct TopicModel {
     pub(crate) id: Uuid,
+    /// By the broker's clock.
+    pub(crate) created_at: Millis,
     /// The offset after the last record of each partition.
     pub(crate) ends: Vec<i64>,
 }
 
 impl Cluster {
-    pub(crate) fn create(&mut self, name: &str, partitions: i32) {
+    pub(crate) fn create(&mut self, name: &str, partitions: i32, created_at: Millis) {
         self.ids += 1;
         self.version += 1;
         // The first bits of ids tell them apart when they are printed.
@@ -32,7 +37,12 @@ impl Cluster {
         let name = ByteString::from(name);
         self.names.insert(id, name.clone());
         let ends = vec![0; partitions as usize];
-        self.topics.insert(name, TopicModel { id, ends });
+        let topic = TopicModel {
+            id,
+            created_at,
+            ends,
+        };
+        self.topics.insert(name, topic);
     }
 
     pub(crate) fn delete(&mut self, name: &str) -> bool {
@@ -88,6 +98,11 @@ impl Cluster {
         self.by_id(id)?.ends.get(partition as usize).copied()
     }
 
+    /// Grows with each change.
+    pub(crate) fn version(&self) -> i64 {
+        self.version
+    }
+
     /// As the coordinator knows them.
     pub(crate) fn snapshot(&self) -> Arc<Topics> {
         let topics = self.topics.iter().map(|(name, topic)| Topic {
@@ -95,7 +110,7 @@ impl Cluster {
             name: Arc::from(&**name),
             partition_count: topic.ends.len() as i32,
             is_internal: false,
-            created_at: 0,
+            created_at: topic.created_at,
         });
         Arc::new(Topics::new(self.version, topics))
     }

@@ -1,31 +1,75 @@
 //! What the applications of each group have processed.
+//!
+//! A rewind says of a partition that everything before some offset counts as processed, and nothing
+//! from there on, whatever was processed before. So with each rewind the account begins anew there,
+//! and what former owners go on to process belongs to the account that was closed.
 
 use std::collections::BTreeMap;
 
 use kohort_group::coordinator::{Id, inspect::Place};
 
+use crate::eras::Rewound;
+
 /// What the applications of each group have processed, whoever of them it was.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// Up to which offset every record has been processed.
-    done: BTreeMap<(Id, Place), i64>,
+    accounts: BTreeMap<(Id, Place), Account>,
     /// How many records have been processed, those more than once included.
     pub(crate) processed: u64,
 }
 
+/// What has been processed of a partition since it was last rewound.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Account {
+    /// How often it has been rewound.
+    pub(crate) era: u64,
+    /// Where it was last rewound to, and so where its first new owner begins.
+    pub(crate) begins_at: i64,
+    /// Up to which offset every record has been processed, or does not have to be.
+    pub(crate) done: i64,
+    /// Whether something has been committed.
+    pub(crate) is_committed: bool,
+}
+
 impl Ledger {
-    /// Somebody has processed the records from `from` up to, and without, `to`.
-    pub(crate) fn process(&mut self, group: &Id, place: Place, from: i64, to: i64) {
+    /// Somebody who began in that era has processed the records from `from` up to, and without, `to`.
+    pub(crate) fn process(&mut self, group: &Id, place: Place, era: u64, from: i64, to: i64) {
         self.processed += (to - from) as u64;
-        let done = self.done.entry((group.clone(), place)).or_default();
-        if from <= *done {
-            *done = to.max(*done);
+        let account = self.accounts.entry((group.clone(), place)).or_default();
+        if era == account.era && from <= account.done {
+            account.done = to.max(account.done);
         }
     }
 
-    /// Up to which offset every record has been processed.
-    pub(crate) fn done(&self, group: &Id, place: Place) -> i64 {
-        let done = self.done.get(&(group.clone(), place));
-        done.copied().unwrap_or_default()
+    /// A partition has been rewound.
+    pub(crate) fn rewound(&mut self, rewound: &Rewound) {
+        let key = (rewound.group.clone(), rewound.place);
+        let account = self.accounts.entry(key).or_default();
+        let begins_at = rewound.to.max(0);
+        *account = Account {
+            era: account.era + 1,
+            begins_at,
+            done: begins_at,
+            is_committed: rewound.to >= 0,
+        };
+    }
+
+    /// Something was committed.
+    pub(crate) fn committed(&mut self, group: &Id, place: Place) {
+        let account = self.accounts.entry((group.clone(), place)).or_default();
+        account.is_committed = true;
+    }
+
+    /// Somebody who found nothing committed begins where the client says.
+    pub(crate) fn skip(&mut self, group: &Id, place: Place, era: u64, offset: i64) {
+        let account = self.accounts.entry((group.clone(), place)).or_default();
+        if era == account.era {
+            account.done = account.done.max(offset);
+        }
+    }
+
+    pub(crate) fn account(&self, group: &Id, place: Place) -> Account {
+        let account = self.accounts.get(&(group.clone(), place));
+        account.copied().unwrap_or_default()
     }
 }

@@ -54,6 +54,8 @@ pub(crate) struct Node {
     pub(crate) paused_until: Millis,
     /// The application does not ask for records.
     pub(crate) away_until: Millis,
+    /// The application does not let go of partitions.
+    pub(crate) stuck_until: Millis,
     pub(crate) connection: Connection,
     pub(crate) calls: BTreeMap<CallId, Call>,
     pub(crate) partitions: BTreeMap<Key, Held>,
@@ -79,6 +81,11 @@ pub(crate) struct Held {
     /// The next record to be processed; `None` until the committed offset is known.
     pub(crate) position: Option<i64>,
     pub(crate) committed: i64,
+    /// How often the partition had been rewound when it was begun.
+    pub(crate) era: u64,
+    /// No other time that the partition was given to the application has the same: an answer that
+    /// was meant for an earlier time is dropped.
+    pub(crate) lease: u64,
     pub(crate) is_fetching: bool,
     /// Being let go of: nothing more is processed.
     pub(crate) is_revoking: bool,
@@ -88,12 +95,28 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) fn new(topic_id: Uuid) -> Held {
+    /// What is to be committed, if there is something new.
+    pub(crate) fn offset(&self, key: &Key) -> Option<Offset> {
+        let offset = self
+            .position
+            .filter(|position| *position > self.committed)?;
+        Some(Offset {
+            key: key.clone(),
+            topic_id: self.reads,
+            offset,
+            era: self.era,
+            lease: self.lease,
+        })
+    }
+
+    pub(crate) fn new(topic_id: Uuid, lease: u64) -> Held {
         Held {
             topic_id,
             reads: topic_id,
             position: None,
             committed: 0,
+            era: 0,
+            lease,
             is_fetching: false,
             is_revoking: false,
             is_disowned: false,
@@ -105,15 +128,36 @@ impl Held {
 #[derive(Debug)]
 pub(crate) enum Call {
     Member(RequestId),
-    Offsets(Vec<Key>),
+    Offsets(Vec<Begin>),
     Commit(Commit),
+}
+
+/// A partition of which it is asked where to begin.
+#[derive(Debug, Clone)]
+pub(crate) struct Begin {
+    pub(crate) key: Key,
+    pub(crate) lease: u64,
+    /// How often it had been rewound when the coordinator answered.
+    pub(crate) era: u64,
+    /// Whether something was committed then.
+    pub(crate) is_committed: bool,
+}
+
+/// An offset to be committed.
+#[derive(Debug, Clone)]
+pub(crate) struct Offset {
+    pub(crate) key: Key,
+    /// The topic that it was read from.
+    pub(crate) topic_id: Uuid,
+    pub(crate) offset: i64,
+    pub(crate) era: u64,
+    pub(crate) lease: u64,
 }
 
 /// A commit under way.
 #[derive(Debug, Clone)]
 pub(crate) struct Commit {
-    /// Each with the topic that it was read from.
-    pub(crate) offsets: Vec<(Key, Uuid, i64)>,
+    pub(crate) offsets: Vec<Offset>,
     /// The revocation that waits for it.
     pub(crate) revocation: Option<(StepId, Vec<Key>)>,
     pub(crate) tries: u32,

@@ -41,6 +41,8 @@ pub(crate) struct Profile {
     pub(crate) partitions_max: i32,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) commits: Vec<Commits>,
+    /// Whether applications begin at the end of a partition for which nothing is committed.
+    pub(crate) resets_to_latest: bool,
     pub(crate) static_percent: u32,
     pub(crate) regex_percent: u32,
     /// For how long the adversary is at work.
@@ -96,6 +98,7 @@ impl Profile {
             partitions_max: random.between(1, 6) as i32,
             kinds,
             commits: random.one_of(commits).to_vec(),
+            resets_to_latest: random.percent(35),
             static_percent: *random.one_of(&[0, 0, 30, 100]),
             regex_percent: *random.one_of(&[0, 0, 50]),
             trouble_ms: random.between(20_000, 150_000),
@@ -132,6 +135,7 @@ fn config(random: &mut Random) -> Config {
             false => MigrationPolicy::Upgrade,
         },
         consumer_regex_refresh_interval_ms: *random.one_of(&[12_000, 600_000]),
+        new_partitions_from_start: random.percent(90),
         group_max_size: *random.one_of(&[usize::MAX >> 1, usize::MAX >> 1, usize::MAX >> 1, 3]),
         consumer_max_size: *random.one_of(&[usize::MAX >> 1, usize::MAX >> 1, usize::MAX >> 1, 3]),
         ..Config::default()

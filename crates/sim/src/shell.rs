@@ -1,10 +1,11 @@
 //! What the shell of the coordinator does: see [`Coordinator`](crate::coordinator::Coordinator).
 
-use kohort_group::coordinator::{Connection, Outbox, Reply, Request};
-use kohort_wire::{ByteString, messages::*};
+use kohort_group::coordinator::{Connection, Id, Outbox, Record, Reply, Request};
+use kohort_wire::{ByteString, Uuid, messages::*};
 
 use crate::{
     coordinator::{Fate, Input, Origin},
+    eras::rewound,
     invariants::Happened,
     node::{Call, ConnectionId, group_of},
     world::{Event, World},
@@ -111,8 +112,17 @@ impl World {
     }
 
     fn take(&mut self, input: Input) {
+        // As the broker does it: no client knows more of topics than the shard that takes its request.
+        if self.cluster.version() != self.coordinator.view.version() {
+            self.take_news();
+        }
         let now = self.coordinator.clock(self.now);
         match input {
+            Input::Request(Origin::Administrator { number }, request)
+                if !self.is_within_logs(&request) =>
+            {
+                self.tell(number, None);
+            }
             Input::Request(origin, request) => self.decide(origin, *request),
             Input::Done(done) => {
                 let coordinator = &mut self.coordinator;
@@ -131,16 +141,20 @@ impl World {
                 }
                 self.acted();
             }
-            Input::News => {
-                let topics = self.cluster.snapshot();
-                let coordinator = &mut self.coordinator;
-                coordinator.view = topics.clone();
-                if let Some(shard) = &mut coordinator.shard {
-                    shard.topics_changed(topics, now, &mut coordinator.out);
-                }
-                self.acted();
-            }
+            // They are taken already.
+            Input::News => {}
         }
+    }
+
+    fn take_news(&mut self) {
+        let now = self.coordinator.clock(self.now);
+        let topics = self.cluster.snapshot();
+        let coordinator = &mut self.coordinator;
+        coordinator.view = topics.clone();
+        if let Some(shard) = &mut coordinator.shard {
+            shard.topics_changed(topics, now, &mut coordinator.out);
+        }
+        self.acted();
     }
 
     fn decide(&mut self, origin: Origin, request: Request) {
@@ -149,6 +163,7 @@ impl World {
         let first = self.coordinator.out.records.len();
         let token = self.coordinator.ask(origin, request.clone(), self.now);
         let before = self.refresh(first);
+        self.note_eras(origin, &request);
         let answer = self.coordinator.answer(token).cloned();
         let records = self.coordinator.out.records[first..].to_vec();
         if self.trace.is_on() {
@@ -209,6 +224,9 @@ impl World {
                 };
             }
         }
+        for record in &coordinator.out.records[first..] {
+            self.eras.decided(record);
+        }
         coordinator.seen = coordinator.out.records.len();
         for (token, reply) in &coordinator.out.replies {
             if let (Some(Origin::Node { node, life, .. }), Reply::JoinGroup(answer)) =
@@ -229,12 +247,16 @@ impl World {
     /// The shard has done something by itself.
     pub(crate) fn acted(&mut self) {
         let first = self.coordinator.seen;
-        self.refresh(first);
+        let before = self.refresh(first);
+        let records = self.coordinator.out.records[first..].to_vec();
         if self.trace.is_on() {
             self.note(|| "the coordinator acts by itself".to_owned());
             self.note_records(first);
         }
-        self.check(&Happened::Acted);
+        self.check(&Happened::Acted {
+            before: &before,
+            records: &records,
+        });
     }
 
     /// Has written what was decided.
@@ -301,6 +323,14 @@ impl World {
         self.coordinator.seen = 0;
         let mut batch = Vec::with_capacity(records.len());
         for record in &records {
+            self.eras.written(record);
+            for rewound in rewound(record) {
+                self.ledger.rewound(&rewound);
+            }
+            if let Record::OffsetCommit(key, Some(value)) = record {
+                let place = (value.topic_id, key.partition);
+                self.ledger.committed(&Id::from(&*key.group), place);
+            }
             match record.encode() {
                 Ok(written) => batch.push(written),
                 Err(error) => self.fail("what is written can be read", error.to_string()),
@@ -345,6 +375,7 @@ impl World {
         let coordinator = &mut self.coordinator;
         coordinator.life += 1;
         coordinator.shard = None;
+        self.eras.lost();
         coordinator.out = Outbox::default();
         coordinator.seen = 0;
         coordinator.appending = None;
@@ -378,8 +409,12 @@ impl World {
         coordinator.live = shard.durable();
         shard.loaded(now, &mut coordinator.out);
         coordinator.shard = Some(shard);
-        self.refresh(0);
-        self.check(&Happened::Loaded);
+        let before = self.refresh(0);
+        let records = self.coordinator.out.records.clone();
+        self.check(&Happened::Loaded {
+            before: &before,
+            records: &records,
+        });
         self.settle();
         self.coordinator_turn();
     }
@@ -416,6 +451,9 @@ impl World {
     }
 
     fn reply(&mut self, origin: Origin, reply: Option<Reply>) {
+        if let Origin::Administrator { number } = origin {
+            return self.tell(number, reply);
+        }
         let Origin::Node {
             node,
             life,
@@ -445,6 +483,41 @@ impl World {
             reply,
         };
         self.at(at, event);
+    }
+
+    /// Notes in which eras the offsets are that a node is about to be told.
+    fn note_eras(&mut self, origin: Origin, request: &Request) {
+        let (
+            Origin::Node {
+                node,
+                call,
+                is_ghost: false,
+                ..
+            },
+            Request::OffsetFetch { request, .. },
+        ) = (origin, request)
+        else {
+            return;
+        };
+        let group = self.nodes[node].role.group.clone();
+        if let Some(Call::Offsets(asked)) = self.nodes[node].calls.get_mut(&call) {
+            let said = |name: &ByteString| {
+                let topics = request.topics.iter().flatten();
+                let mut topics = topics.filter(|topic| topic.name == *name);
+                topics.next().map_or(Uuid::ZERO, |topic| topic.topic_id)
+            };
+            for begin in asked {
+                let named = self.coordinator.view.get(&begin.key.0);
+                let id = Some(said(&begin.key.0)).filter(|id| !id.is_zero());
+                let id = id.or(named.map(|known| known.id));
+                let place = id.map(|id| (id, begin.key.1));
+                if let Some(place) = place {
+                    begin.era = self.eras.live(&group, place);
+                    let account = self.ledger.account(&group, place);
+                    begin.is_committed = account.is_committed && account.era == begin.era;
+                }
+            }
+        }
     }
 
     /// What a member says by a request that comes late, the coordinator has to believe.
@@ -494,7 +567,7 @@ impl World {
             match (request, self.nodes[node].calls.get(&call)) {
                 (Request::OffsetCommit { .. }, Some(Call::Commit(commit))) => {
                     let mut offsets = commit.offsets.iter();
-                    offsets.find(|(other, ..)| *other == key).map(|o| o.1)
+                    offsets.find(|o| o.key == key).map(|o| o.topic_id)
                 }
                 (Request::OffsetFetch { .. }, Some(_)) => {
                     let held = self.nodes[node].partitions.get(&key);

@@ -15,11 +15,13 @@ use rustc_hash::FxHasher;
 use crate::{
     cluster::Cluster,
     coordinator::{Coordinator, Origin},
+    eras::Eras,
     invariants::{self, Happened, Invariant},
     ledger::Ledger,
     node::{CallId, ConnectionId, Key, Node, NodeId},
     profile::Profile,
     random::Random,
+    rewinds::Administrators,
     trace::Trace,
 };
 
@@ -109,8 +111,40 @@ pub(crate) enum Event {
     TopicsDeleted(Vec<ByteString>),
     /// The broker notices that a connection has closed.
     Closed(ConnectionId),
+    /// What an administrator asks for gets to the coordinator.
+    Asked {
+        number: u64,
+        request: Request,
+    },
+    /// An administrator has waited long enough, if it has not asked again meanwhile.
+    AskAgain {
+        number: u64,
+        tries: u32,
+    },
+    /// An answer gets to an administrator; `None`: the coordinator cannot answer now.
+    Told {
+        number: u64,
+        reply: Option<Reply>,
+    },
     Produce,
     Adversity,
+}
+
+impl Event {
+    /// The process that it happens to, if it is one.
+    fn node(&self) -> Option<NodeId> {
+        match self {
+            Event::Answer { node, .. }
+            | Event::Failed { node, .. }
+            | Event::Poll { node, .. }
+            | Event::StepDone { node, .. }
+            | Event::CommitAgain { node, .. }
+            | Event::Names { node, .. }
+            | Event::Counts { node, .. }
+            | Event::Metadata { node, .. } => Some(*node),
+            _ => None,
+        }
+    }
 }
 
 /// Why a run ended badly.
@@ -128,6 +162,8 @@ pub(crate) struct World {
     pub(crate) coordinator: Coordinator,
     pub(crate) nodes: Vec<Node>,
     pub(crate) ledger: Ledger,
+    pub(crate) eras: Eras,
+    pub(crate) administrators: Administrators,
     pub(crate) trace: Trace,
     /// The adversary has stopped.
     pub(crate) is_calm: bool,
@@ -151,18 +187,20 @@ impl World {
         let mut cluster = Cluster::default();
         for topic in &TOPICS[..profile.topics] {
             let partitions = random.between(1, profile.partitions_max.into());
-            cluster.create(topic, partitions as i32);
+            cluster.create(topic, partitions as i32, BEGIN - LONG_AGO_MS);
         }
         let config = profile.config.clone();
         let coordinator = Coordinator::new(config, cluster.snapshot(), &mut random);
         let mut world = World {
-            now: 1_000_000,
+            now: BEGIN,
             random,
             profile,
             cluster,
             coordinator,
             nodes: Vec::new(),
             ledger: Ledger::default(),
+            eras: Eras::default(),
+            administrators: Administrators::default(),
             trace,
             is_calm: false,
             failure: None,
@@ -243,6 +281,9 @@ impl World {
             Event::News => self.news(),
             Event::TopicsDeleted(topics) => self.topics_deleted(topics),
             Event::Closed(connection) => self.closed(connection),
+            Event::Asked { number, request } => self.asked(number, request),
+            Event::AskAgain { number, tries } => self.ask(number, tries),
+            Event::Told { number, reply } => self.told(number, reply),
             Event::Produce => self.produce(),
             Event::Adversity => self.adversity(),
             Event::Start { node } => self.start_if_due(node),
@@ -294,6 +335,23 @@ impl World {
             _ => {}
         }
         self.act(node);
+    }
+
+    /// Has what waits for the end of a pause, or for an application to let go, happen now.
+    pub(crate) fn end_pauses(&mut self) {
+        let nodes = self.nodes.iter();
+        let until: Vec<_> = nodes.map(|it| (it.paused_until, it.stuck_until)).collect();
+        let now = self.now;
+        let queue = std::mem::take(&mut self.queue);
+        for ((at, number), event) in queue {
+            let is_step = matches!(event, Event::StepDone { .. });
+            let waits = event.node().is_some_and(|node| {
+                let (paused, stuck) = until[node];
+                at > now && (at == paused || is_step && at == stuck)
+            });
+            self.queue
+                .insert((if waits { now } else { at }, number), event);
+        }
     }
 
     /// The first member that wants to be woken.
@@ -372,6 +430,12 @@ impl World {
             .collect()
     }
 }
+
+/// When runs begin.
+const BEGIN: Millis = 1_000_000;
+
+/// How old the topics are then.
+const LONG_AGO_MS: Millis = 100_000;
 
 pub(crate) const TOPICS: [&str; 3] = ["ta", "tb", "tc"];
 const GROUPS: [&str; 2] = ["g", "h"];

@@ -35,6 +35,19 @@ pub struct GroupState {
     pub rewind: Option<(Goals, String)>,
     /// The last rewind, in the words of [`Debug`](std::fmt::Debug).
     pub rewound: Option<String>,
+    /// What it has seen of its topics.
+    pub seen: SeenState,
+}
+
+/// What a group has seen of its topics: whatever comes later is new to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct SeenState {
+    /// When it first looked.
+    pub began_at: Option<Millis>,
+    /// Since when it has had no members.
+    pub empty_since: Option<Millis>,
+    /// The id of each topic, zero if there was none of that name, and how many partitions it had.
+    pub topics: BTreeMap<Id, (Uuid, i32)>,
 }
 
 /// The durable state of the members of a group.
@@ -255,6 +268,7 @@ fn durable(group: &Group) -> GroupState {
         offsets: offsets.collect(),
         rewind,
         rewound: group.rewound.as_ref().map(|rewound| format!("{rewound:?}")),
+        seen: group.seen.inspect(),
     }
 }
 

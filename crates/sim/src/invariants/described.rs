@@ -21,7 +21,7 @@ impl Invariant for Described {
 
     fn after(&mut self, world: &World, happened: &Happened<'_>) -> Result<(), String> {
         match happened {
-            Happened::Answers(_) | Happened::Loaded => {}
+            Happened::Answers(_) | Happened::Loaded { .. } => {}
             _ => return Ok(()),
         }
         let standby = &world.coordinator.standby;
@@ -34,6 +34,11 @@ impl Invariant for Described {
             };
             let mut asked = standby.fork([1; 32]);
             asked.topics_changed(world.cluster.snapshot(), now, &mut Outbox::default());
+            // A rewind that is under way goes on with the news.
+            let state = &match state.rewind {
+                None => state.clone(),
+                Some(_) => asked.durable().remove(id).unwrap_or_else(|| state.clone()),
+            };
             let mut out = Outbox::default();
             asked.request(Token(0), &Caller::default(), request, now, &mut out);
             if !out.records.is_empty() {

@@ -49,6 +49,7 @@ impl Invariant for Durability {
                 continue;
             };
             let group = &world.nodes[*node].role.group;
+            let member_id = world.nodes[*node].member_id().unwrap_or_default();
             match reply {
                 Reply::ConsumerGroupHeartbeat(answer) if !answer.error_code.is_error() => {
                     // A later answer of the same batch may say something newer.
@@ -64,7 +65,7 @@ impl Invariant for Durability {
                 Reply::SyncGroup(answer)
                     if !answer.error_code.is_error() && !were.contains(group) =>
                 {
-                    synced(&durable, group, &answer.assignment)?;
+                    synced(&durable, group, &member_id, &answer.assignment)?;
                 }
                 _ => {}
             }
@@ -120,13 +121,18 @@ fn heartbeat(
     Ok(())
 }
 
-fn synced(durable: &Durable, group: &str, assignment: &bytes::Bytes) -> Result<(), String> {
+fn synced(
+    durable: &Durable,
+    group: &str,
+    member_id: &str,
+    assignment: &bytes::Bytes,
+) -> Result<(), String> {
     match durable.get(group).map(|group| &group.members) {
         Some(MembersState::Classic(state)) => {
             let mut assignments = state.members.values();
-            // The group may have gone on in the same batch.
+            // The group may have gone on in the same batch, and without the member.
             let is_known = assignments.any(|(_, known)| known == assignment);
-            match is_known || state.members.is_empty() {
+            match is_known || !state.members.contains_key(member_id) {
                 true => Ok(()),
                 false => Err(format!(
                     "a member of group {group} was told an assignment that is not durable"

@@ -51,7 +51,7 @@ impl Invariant for Epochs {
                 self.ended.extend(without_members(&self.groups, live));
                 return Ok(());
             }
-            Happened::Acted => {
+            Happened::Acted { .. } => {
                 self.ended.extend(without_members(&self.groups, live));
                 return Ok(());
             }
@@ -62,6 +62,8 @@ impl Invariant for Epochs {
         // One that was lost with its coordinator has not ended; it is looked at from here on.
         let ended = std::mem::take(&mut self.ended);
         self.groups.retain(|id, _| !ended.contains(id));
+        self.answered
+            .retain(|(node, _), _| !ended.contains(&world.nodes[*node].role.group));
         self.groups.retain(|id, _| durable.contains_key(id));
         for (id, group) in &durable {
             let before = self.groups.remove(id);

@@ -4,9 +4,16 @@ mod commit_by_owner;
 mod described;
 mod durability;
 mod epochs;
+mod limits;
+mod new_partitions;
 mod no_record_skipped;
 mod one_owner;
 mod replay;
+mod rewind_begins;
+mod rewind_interrupts_nobody;
+mod rewind_keeps_others;
+mod rewind_stands;
+mod rewind_whole;
 mod strangers;
 mod targets;
 
@@ -30,19 +37,57 @@ pub(crate) enum Happened<'a> {
         records: &'a [Record],
     },
     /// The shard has done something by itself.
-    Acted,
+    Acted {
+        /// The durable state before.
+        before: &'a Durable,
+        records: &'a [Record],
+    },
     /// What was decided is durable, and these replies leave.
     Answers(&'a [(Origin, Reply)]),
-    /// Another shard has been loaded from the log.
-    Loaded,
+    /// Another shard has been loaded from the log, and has gone on from there.
+    Loaded {
+        /// The durable state as it was loaded.
+        before: &'a Durable,
+        records: &'a [Record],
+    },
     /// An application has another set of partitions.
     Owns,
+    /// There are other topics or partitions, and nobody has heard of them yet.
+    TopicsChanged,
     /// An application begins to read a partition.
     Begins {
         node: NodeId,
         place: Place,
+        /// How often it had been rewound when the coordinator said where.
+        era: u64,
         offset: i64,
+        /// Nothing is committed: it begins where its client says.
+        finds_nothing: bool,
+        /// Something was committed when it was told where to begin.
+        is_committed: bool,
     },
+}
+
+/// A step of the shard.
+pub(crate) struct Step<'a> {
+    /// The durable state before.
+    pub(crate) before: &'a Durable,
+    /// What it has decided.
+    pub(crate) records: &'a [Record],
+}
+
+impl<'a> Happened<'a> {
+    /// The step of the shard that has happened, if it is one.
+    pub(crate) fn step(&self) -> Option<Step<'a>> {
+        match *self {
+            Happened::Decided {
+                before, records, ..
+            }
+            | Happened::Acted { before, records }
+            | Happened::Loaded { before, records } => Some(Step { before, records }),
+            _ => None,
+        }
+    }
 }
 
 /// Something that must hold after every step.
@@ -59,6 +104,13 @@ pub(crate) fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(epochs::Epochs::default()),
         Box::new(commit_by_owner::CommitByOwner),
         Box::new(no_record_skipped::NoRecordSkipped),
+        Box::new(rewind_stands::RewindStands),
+        Box::new(rewind_begins::RewindBegins),
+        Box::new(rewind_interrupts_nobody::RewindInterruptsNobody),
+        Box::new(rewind_keeps_others::RewindKeepsOthers),
+        Box::new(rewind_whole::RewindWhole),
+        Box::new(limits::Limits::default()),
+        Box::new(new_partitions::NewPartitions::default()),
         Box::new(durability::Durability::default()),
         Box::new(described::Described),
         Box::new(targets::Targets),

@@ -1,9 +1,13 @@
 //! Every record is processed at least once: nobody begins behind a record that has not been, and no
 //! offset is committed past what has been processed (M5, M13, X8).
 //!
-//! Applications begin a partition at its committed offset, or at its first record if there is none.
+//! Applications begin a partition at its committed offset or, if there is none, where their clients
+//! say: at its first record, or at its end.
 //! So if a commit is lost, goes back, or is of another topic of the same name, it shows here: as a
 //! beginning behind what has been processed, or as an offset of records that nobody has seen.
+//!
+//! A rewind says what counts as processed: everything before the new offset, and nothing from there
+//! on. So after it the same is asked of what is processed anew (`ledger.rs`).
 //!
 //! One thing the protocol cannot tell: a commit by topic name (before version 10) that was meant for
 //! a topic that has been deleted, and that comes when there is another of the same name. Where that
@@ -26,14 +30,32 @@ impl Invariant for NoRecordSkipped {
             Happened::Begins {
                 node,
                 place,
+                era,
                 offset,
+                finds_nothing,
+                is_committed,
+                ..
             } => {
                 let node_id = *node;
                 let node = &world.nodes[node_id];
-                let done = world.ledger.done(&node.role.group, *place);
+                let account = world.ledger.account(&node.role.group, *place);
+                let done = account.done;
                 let name = world.cluster.name(place.0);
                 let is_confused = name.is_some_and(|name| world.confused.contains(name));
-                if *offset > done && !is_confused {
+                // Who begins in an earlier era has been put out, and does not count any more.
+                if *era != account.era || is_confused {
+                    return Ok(());
+                }
+                let is_gone = world.cluster.by_id(place.0).is_none();
+                if *finds_nothing && *is_committed && !is_gone {
+                    return Err(format!(
+                        "{} is told that nothing is committed for {place:?}",
+                        node.name(node_id)
+                    ));
+                }
+                // Whose client begins at the end means to skip what there is.
+                let skips = *finds_nothing && world.profile.resets_to_latest;
+                if *offset > done && !skips {
                     return Err(format!(
                         "{} begins {place:?} at {offset}, and only records before {done} have been processed",
                         node.name(node_id)
@@ -68,7 +90,7 @@ fn committed(
         if world.confused.contains(&**topic) {
             continue;
         }
-        let done = world.ledger.done(group, (known.id, *partition));
+        let done = world.ledger.account(group, (known.id, *partition)).done;
         if offset.offset > done {
             return Err(format!(
                 "group {group} has committed {} for {topic}-{partition}, and only records before {done} have been processed",

@@ -29,7 +29,7 @@ impl Invariant for OneOwner {
 
     fn after(&mut self, world: &World, happened: &Happened<'_>) -> Result<(), String> {
         match happened {
-            Happened::Owns | Happened::Decided { .. } | Happened::Loaded => {}
+            Happened::Owns | Happened::Decided { .. } | Happened::Loaded { .. } => {}
             _ => return Ok(()),
         }
         believed(world)?;
@@ -65,7 +65,7 @@ fn believed(world: &World) -> Result<(), String> {
 
 /// Whether the coordinator has the member. What it has decided and not written counts as well: it
 /// does not take that back unless it is lost, and then nobody has heard of it.
-fn is_member(node: &Node, world: &World) -> bool {
+pub(super) fn is_member(node: &Node, world: &World) -> bool {
     let Some(member_id) = node.member_id() else {
         return false;
     };

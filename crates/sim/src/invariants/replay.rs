@@ -29,7 +29,7 @@ impl Invariant for Replay {
 
     fn after(&mut self, world: &World, happened: &Happened<'_>) -> Result<(), String> {
         match happened {
-            Happened::Decided { .. } | Happened::Acted | Happened::Loaded => {}
+            Happened::Decided { .. } | Happened::Acted { .. } | Happened::Loaded { .. } => {}
             _ => return Ok(()),
         }
         let coordinator = &world.coordinator;
@@ -37,7 +37,7 @@ impl Invariant for Replay {
         self.steps += 1;
         let is_written = coordinator.out.records.is_empty() && coordinator.appending.is_none();
         if is_written && self.steps.is_multiple_of(FULL_EVERY)
-            || matches!(happened, Happened::Loaded)
+            || matches!(happened, Happened::Loaded { .. })
         {
             let topics = world.cluster.snapshot();
             let loaded = coordinator.replay(topics, [0; 32])?;
@@ -85,9 +85,10 @@ fn same(live: &GroupState, loaded: &GroupState) -> bool {
             offsets,
             rewind,
             rewound,
+            seen,
             ..
         } = group.clone();
-        (offsets, rewind, rewound)
+        (offsets, rewind, rewound, seen)
     };
     if apart(live) != apart(loaded) {
         return false;

@@ -19,7 +19,7 @@ impl Invariant for Targets {
 
     fn after(&mut self, world: &World, happened: &Happened<'_>) -> Result<(), String> {
         match happened {
-            Happened::Decided { .. } | Happened::Acted | Happened::Loaded => {}
+            Happened::Decided { .. } | Happened::Acted { .. } | Happened::Loaded { .. } => {}
             _ => return Ok(()),
         }
         for (id, group) in &world.coordinator.live {

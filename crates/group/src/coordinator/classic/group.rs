@@ -66,6 +66,8 @@ pub(crate) struct ClassicGroup {
     metadata_bytes: usize,
     /// What the members subscribe to, as far as it can be read.
     pub(crate) subscribed_topics: Option<BTreeSet<Id>>,
+    /// The version of the topics that it last looked at.
+    pub(crate) topics_version: Option<i64>,
     /// The end of the join phase or of the sync phase.
     pub(crate) rebalance: Deadline,
     /// While a group that was empty waits for more members: how much longer it may wait in all, and

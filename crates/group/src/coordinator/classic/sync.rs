@@ -63,6 +63,8 @@ impl ClassicStep<'_, '_> {
                 }
             }
             ClassicState::Stable => {
+                // A static member that comes back is given by name what was assigned before.
+                self.look_at_new_topics();
                 if self.group.pending_sync.remove(member_id) {
                     self.synced_late();
                 }
@@ -89,6 +91,22 @@ impl ClassicStep<'_, '_> {
         Ok(())
     }
 
+    /// There may be other topics by now of the names that are assigned.
+    pub(crate) fn look_at_new_topics(&mut self) {
+        if self.group.topics_version != Some(self.topics.version()) {
+            self.look_at_topics();
+        }
+    }
+
+    /// Before anybody is assigned a new partition, its first offset is committed.
+    fn look_at_topics(&mut self) {
+        self.group.topics_version = Some(self.topics.version());
+        let (look, group) = self.topics_and_group();
+        if let Some(topics) = &group.subscribed_topics {
+            look.at(topics.iter());
+        }
+    }
+
     /// Takes the leader's assignment: it is written, and everybody who waits is told. Who syncs
     /// later gets it at once.
     fn take_assignment(&mut self, assignments: &[SyncGroupAssignment]) {
@@ -96,11 +114,7 @@ impl ClassicStep<'_, '_> {
             .iter()
             .map(|one| (&*one.member_id, &one.assignment))
             .collect();
-        // Before anybody is assigned a new partition, its first offset is committed.
-        let (look, group) = self.topics_and_group();
-        if let Some(topics) = &group.subscribed_topics {
-            look.at(topics.iter());
-        }
+        self.look_at_topics();
         let now = self.step.now;
         let record = self.group.to_record(now, |member| {
             by_member

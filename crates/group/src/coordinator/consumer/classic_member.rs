@@ -322,6 +322,10 @@ impl ConsumerStep<'_, '_> {
         let instance_id = request.group_instance_id.as_deref();
         let member = self.classic_member(&request.member_id, instance_id, request.generation_id)?;
         let member_id = member.id.clone();
+        // There may be nobody else whose heartbeats make the group look.
+        self.refresh_metadata(None);
+        self.refresh_target();
+        let member = self.classic_member(&request.member_id, instance_id, request.generation_id)?;
         let must_rejoin = member.current.epoch < self.group.assignment_epoch
             || match member.current.state {
                 MemberState::UnrevokedPartitions => true,

@@ -141,6 +141,15 @@ impl ConsumerStep<'_, '_> {
         });
     }
 
+    /// Members of the classic protocol may go on with other topics of the names that they know.
+    pub(crate) fn look_for_classic_members(&mut self) {
+        let is_due = self.group.topics_version != Some(self.topics.version());
+        if is_due && self.group.subscriptions().classic_members() > 0 {
+            let (look, group) = self.topics_and_group();
+            look.at(group.subscriptions().topics());
+        }
+    }
+
     /// Compares the group's topics with what they were, and gives the group a new epoch if they have
     /// changed or something else has.
     pub(super) fn refresh_metadata(&mut self, change: Option<Causes>) {

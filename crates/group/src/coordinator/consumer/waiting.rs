@@ -20,7 +20,7 @@ const BLOCKED_SEARCH_MAX: usize = 1_000;
 
 impl ConsumerStep<'_, '_> {
     /// A member as events name it.
-    pub(super) fn who(&self, member_id: &str) -> Who {
+    pub(crate) fn who(&self, member_id: &str) -> Who {
         match self.member(member_id) {
             Some(member) => member.who(),
             None => Who::new(&member_id.into(), None, &"".into(), &"".into()),

@@ -23,6 +23,7 @@ impl Shard {
         }
         match self.validate_fetch(&request) {
             Ok(()) => {
+                self.look_for_classic_members(&request.group_id, step);
                 let offsets = self
                     .groups
                     .get(&*request.group_id)
@@ -41,6 +42,18 @@ impl Shard {
             Err(error_code) => response.error_code = error_code,
         }
         step.reply(token, Reply::OffsetFetch(response));
+    }
+
+    /// Members of the classic protocol know topics by name. Of the names that they were assigned
+    /// there may be other topics by now, which are new to the group: they start at their first record.
+    fn look_for_classic_members(&mut self, group_id: &str, step: &mut Step<'_>) {
+        if let Some(mut classic) = self.classic_step(group_id, step) {
+            if !classic.group.is_empty() {
+                classic.look_at_new_topics();
+            }
+        } else if let Some(mut consumer) = self.consumer_step(group_id, step) {
+            consumer.look_for_classic_members();
+        }
     }
 
     fn validate_fetch(&self, request: &OffsetFetchRequestGroup) -> Result<(), ErrorCode> {

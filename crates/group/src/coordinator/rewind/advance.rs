@@ -24,6 +24,8 @@ enum Next {
     /// Owners have to be told.
     TakeFromConsumers,
     TakeFromClassic,
+    /// Members may hold some of them, and it is not known which.
+    PutOut(Vec<Id>),
 }
 
 impl Shard {
@@ -38,8 +40,9 @@ impl Shard {
     }
 
     fn advance_rewind(&mut self, group_id: &Id, step: &mut Step<'_>) {
-        // Owners are told at most once; then either nobody was left to be told, or it waits.
-        for _ in 0..2 {
+        // Members are put out at most once, and owners told at most once; then either nobody was left
+        // to be told, or it waits.
+        for _ in 0..3 {
             let Some(next) = self
                 .groups
                 .get_mut(group_id)
@@ -64,6 +67,11 @@ impl Shard {
                     }
                 }
                 Next::TakeFromClassic => self.take_back_from_classic(group_id, step),
+                Next::PutOut(member_ids) => {
+                    for member_id in member_ids {
+                        self.put_out_for_rewind(group_id, &member_id, step);
+                    }
+                }
             }
         }
     }
@@ -90,13 +98,17 @@ fn next(group: &mut Group, topics: &Topics) -> Option<Next> {
     Some(match &group.members {
         Members::Consumer(consumer) => {
             rewind.begun_at = None;
-            next_of_consumers(consumer, &rewind.partitions)
+            next_of_consumers(consumer, &rewind.partitions, topics)
         }
         Members::Classic(classic) => next_of_classic(classic, rewind),
     })
 }
 
-fn next_of_consumers(group: &ConsumerGroup, partitions: &TopicPartitions) -> Next {
+fn next_of_consumers(group: &ConsumerGroup, partitions: &TopicPartitions, topics: &Topics) -> Next {
+    let unclear = group.with_topics_that_are_gone(topics);
+    if !unclear.is_empty() {
+        return Next::PutOut(unclear);
+    }
     let mut is_held = false;
     for (topic_id, partition) in partitions.iter() {
         let Some(owner) = group.owner(topic_id, partition) else {

@@ -1,8 +1,10 @@
 //! What a rewind does to a consumer group.
 
 use crate::coordinator::{
-    consumer::{ConsumerStep, Current, Member, records},
+    Id, Shard, Topics,
+    consumer::{ConsumerGroup, ConsumerStep, Current, Member, records},
     history::{Cause, What},
+    shard::Step,
 };
 
 impl Member {
@@ -10,6 +12,43 @@ impl Member {
     /// commit nothing any more.
     pub(super) fn has_left_for_a_while(&self) -> bool {
         self.current.epoch == crate::coordinator::consumer::LEAVE_STATIC_EPOCH
+    }
+}
+
+impl ConsumerGroup {
+    /// The members of the classic protocol that have been given topics which are no more.
+    ///
+    /// They know topics by name alone: if there is another topic of the name, they read that, and
+    /// nobody knows that they do until they rejoin, and then one cannot tell what they have read.
+    pub(super) fn with_topics_that_are_gone(&self, topics: &Topics) -> Vec<Id> {
+        let has_gone = |member: &&Member| {
+            let current = &member.current;
+            let owned = [&current.assigned, &current.revoking];
+            let mut ids = owned.into_iter().flat_map(|owned| owned.all().topics());
+            member.is_classic() && ids.any(|(topic_id, _)| topics.by_id(topic_id).is_none())
+        };
+        let mut members = self.sorted_members();
+        members.retain(has_gone);
+        members
+            .into_iter()
+            .map(|member| member.id.clone())
+            .collect()
+    }
+}
+
+impl Shard {
+    /// Puts a member of a consumer group out: it loses what it has, and comes back as somebody new.
+    pub(super) fn put_out_for_rewind(
+        &mut self,
+        group_id: &Id,
+        member_id: &Id,
+        step: &mut Step<'_>,
+    ) {
+        if let Some(consumer) = self.consumer_step(group_id, step) {
+            let member = consumer.who(member_id);
+            let cause = Cause::PutOutForRewind { member };
+            self.fence(group_id, std::slice::from_ref(member_id), cause, step);
+        }
     }
 }
 

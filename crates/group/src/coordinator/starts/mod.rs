@@ -36,7 +36,7 @@ pub use records::{GroupSeenKey, GroupSeenValue, TopicSeenKey, TopicSeenValue};
 use kohort_wire::Uuid;
 use rustc_hash::FxHashMap;
 
-use super::{Id, Millis, Topic};
+use super::{Id, Millis, Topic, inspect::SeenState};
 
 /// How long a consumer may take to notice a topic that it subscribes to with an expression of its
 /// own: three times the default of `metadata.max.age.ms`.
@@ -77,6 +77,18 @@ impl SeenTopic {
 impl Seen {
     pub(crate) fn is_empty(&self) -> bool {
         self.began_at.is_none() && self.topics.is_empty()
+    }
+
+    /// What it holds, laid open.
+    pub(crate) fn inspect(&self) -> SeenState {
+        let topics = self.topics.iter();
+        SeenState {
+            began_at: self.began_at,
+            empty_since: self.empty_since,
+            topics: topics
+                .map(|(name, seen)| (name.clone(), (seen.topic_id, seen.partition_count)))
+                .collect(),
+        }
     }
 
     pub(crate) fn topic(&self, name: &str) -> Option<SeenTopic> {

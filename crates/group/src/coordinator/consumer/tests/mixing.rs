@@ -308,3 +308,30 @@ fn a_classic_member_that_was_put_out_is_not_let_in_with_what_it_has() {
     assert_eq!(response.error_code, ErrorCode::UNKNOWN_MEMBER_ID);
     assert!(!world.is_member("group", &a.id));
 }
+
+/// Nobody else is there whose heartbeats make the group look. (Simulator, seed 372.)
+#[test]
+fn classic_members_that_are_alone_in_a_consumer_group_are_given_new_partitions() {
+    let mut world = World::with(|config| {
+        config.consumer_migration_policy = MigrationPolicy::Upgrade;
+    });
+    world.topic("orders", 2);
+    let mut c = Client::new("c", &["orders"]);
+    c.beat(&mut world);
+    let mut a = Classic::new(&["orders"]);
+    a.join(&mut world);
+    a.sync(&mut world);
+    c.leave(&mut world, -1);
+    for _ in 0..4 {
+        world.wait(1_000);
+        a.beat(&mut world);
+    }
+    assert_eq!(a.owned.len(), 2);
+    world.topic("orders", 5);
+    for _ in 0..4 {
+        world.wait(1_000);
+        a.beat(&mut world);
+    }
+    assert_eq!(a.owned.len(), 5);
+    world.check();
+}

@@ -435,6 +435,69 @@ fn in_a_classic_group_a_young_topic_starts_at_its_first_record_and_an_old_one_do
     assert_eq!(committed(&world, "old"), []);
 }
 
+/// It is given what the one before it had, by name, and nobody rebalances. (Simulator, seed 2061.)
+#[test]
+fn a_static_classic_member_that_comes_back_to_a_topic_created_again_starts_at_its_first_record() {
+    let mut world = World::new();
+    world.topic("orders", 2);
+    let mut a = Classic::new(&["orders"]).instance("i");
+    rebalance(&mut world, &mut [&mut a], "orders", 2);
+    world.delete_topic("orders");
+    world.topic("orders", 2);
+    let mut b = Classic::new(&["orders"]).instance("i");
+    assert_eq!(b.join(&mut world).generation_id, a.generation);
+    assert_eq!(b.sync(&mut world), kohort_wire::ErrorCode::NONE);
+    assert_eq!(b.owned.len(), 2);
+    assert_eq!(committed(&world, "orders"), [(0, 0), (1, 0)]);
+    world.check();
+}
+
+/// It was assigned names, and asks where to begin when there is another topic of the name.
+/// (Simulator, seed 379.)
+#[test]
+fn a_classic_member_that_asks_where_to_begin_starts_a_topic_created_again_at_its_first_record() {
+    for in_consumer_group in [false, true] {
+        let mut world = World::new();
+        world.topic("orders", 2);
+        let mut a = Classic::new(&["orders"]);
+        match in_consumer_group {
+            true => {
+                Client::new("c", &["others"]).beat(&mut world);
+                a.join(&mut world);
+                a.sync(&mut world);
+                world.wait(10_000);
+                a.beat(&mut world);
+            }
+            false => rebalance(&mut world, &mut [&mut a], "orders", 2),
+        }
+        world.delete_topic("orders");
+        world.topic("orders", 2);
+        let topic = OffsetFetchRequestTopics {
+            name: "orders".into(),
+            partition_indexes: vec![0, 1],
+            ..OffsetFetchRequestTopics::default()
+        };
+        let request = OffsetFetchRequestGroup {
+            group_id: "group".into(),
+            member_epoch: -1,
+            topics: Some(vec![topic]),
+            ..OffsetFetchRequestGroup::default()
+        };
+        let require_stable = true;
+        let reply = world.request(Request::OffsetFetch {
+            request,
+            require_stable,
+        });
+        let Some(Reply::OffsetFetch(answer)) = reply else {
+            panic!("{reply:?}");
+        };
+        let partitions = answer.topics.iter().flat_map(|topic| &topic.partitions);
+        let offsets: Vec<i64> = partitions.map(|p| p.committed_offset).collect();
+        assert_eq!(offsets, [0, 0], "in a consumer group: {in_consumer_group}");
+        world.check();
+    }
+}
+
 #[test]
 fn a_classic_group_that_comes_back_starts_what_came_meanwhile_at_its_first_record() {
     let mut world = World::new();

@@ -362,3 +362,34 @@ fn classic_members_of_a_consumer_group_are_rewound_too() {
     let code = commit(&mut world, &member_id, a.generation, ("orders", mine[0], 6));
     assert_eq!(code, ErrorCode::NONE);
 }
+
+/// A classic member knows topics by name: it goes on with the new one, and nobody knows that.
+/// (Simulator, seed 69.)
+#[test]
+fn a_classic_member_that_was_given_a_topic_of_the_same_name_before_cannot_undo_a_rewind() {
+    let mut world = World::new();
+    world.topic("orders", 2);
+    let mut a = Client::new("a", &["others"]);
+    let mut b = Classic::new(&["orders"]);
+    a.beat(&mut world);
+    b.join(&mut world);
+    b.sync(&mut world);
+    for _ in 0..4 {
+        world.wait(1_000);
+        a.beat(&mut world);
+        b.beat(&mut world);
+    }
+    assert_eq!(b.owned.len(), 2);
+    let (old_id, old_epoch) = (b.id.clone(), b.generation);
+
+    world.delete_topic("orders");
+    world.topic("orders", 2);
+    let token = rewind(&mut world, &[("orders", 0, 5)]);
+    assert!(is_done(&mut world, token));
+    // It has read the new one from its start meanwhile.
+    assert_eq!(b.heartbeat(&mut world), ErrorCode::UNKNOWN_MEMBER_ID);
+    let code = commit(&mut world, &old_id, old_epoch, ("orders", 0, 1));
+    assert_ne!(code, ErrorCode::NONE);
+    assert_eq!(committed(&mut world, "orders", &[0]), [5]);
+    world.check();
+}

@@ -1,0 +1,215 @@
+//! New partitions start at their first record (`docs/new-partitions.md`).
+//!
+//! Between the moment at which a partition comes and that at which its group notices, records are
+//! written. An application that begins where its client says to, which may be the end, does not see
+//! them. So a group that has begun commits the first offset of whatever is new to it before anybody
+//! is given that; and of nothing else: a new group starts where its clients say.
+//!
+//! What is new is told here from outside, by what applications have and not by what the coordinator
+//! remembers: a topic that came after one of the group's applications had been given something; and a
+//! partition that was added to a topic of which a member had a partition at that time. That is less
+//! than what is promised, and none of it may be missed. From inside it is asked that no member is
+//! given what the group has not seen: there would be a moment at which it is owned and nothing is
+//! committed. And what was there when a group took its first look is never new to it.
+//!
+//! One thing is left out: where the coordinator's clock has gone back, what is younger than the group
+//! may seem to be older.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kohort_group::{
+    coordinator::{
+        Id, Record,
+        inspect::{GroupState, MembersState, Place},
+    },
+    member::Millis,
+};
+use kohort_wire::Uuid;
+
+use super::{Happened, Invariant, Step, one_owner::is_member};
+use crate::world::World;
+
+#[derive(Default)]
+pub(super) struct NewPartitions {
+    /// How many partitions each topic has had so far.
+    counts: BTreeMap<Uuid, usize>,
+    groups: BTreeMap<Id, Known>,
+    /// What there was when each group took its first look, and when that was.
+    first: BTreeMap<Id, (Millis, BTreeSet<Place>)>,
+}
+
+/// What is known of a group whose applications have been given something.
+struct Known {
+    /// When that was, by the coordinator's clock.
+    since: Millis,
+    new: BTreeSet<Place>,
+}
+
+impl Invariant for NewPartitions {
+    fn name(&self) -> &'static str {
+        "new partitions start at their first record"
+    }
+
+    fn after(&mut self, world: &World, happened: &Happened<'_>) -> Result<(), String> {
+        match happened {
+            Happened::Owns => self.owned(world),
+            Happened::TopicsChanged => self.topics_changed(world),
+            Happened::Begins {
+                node,
+                place,
+                finds_nothing: true,
+                ..
+            } => return self.begins(world, *node, *place),
+            _ => {}
+        }
+        match happened.step() {
+            Some(step) => self.decided(world, &step),
+            None => Ok(()),
+        }
+    }
+}
+
+impl NewPartitions {
+    fn owned(&mut self, world: &World) {
+        let since = world.coordinator.clock(world.now);
+        for node in &world.nodes {
+            if !node.partitions.is_empty() && !self.groups.contains_key(&node.role.group) {
+                let new = BTreeSet::new();
+                let group = node.role.group.clone();
+                self.groups.insert(group, Known { since, new });
+            }
+        }
+        if self.counts.is_empty() {
+            self.topics_changed(world);
+        }
+    }
+
+    fn topics_changed(&mut self, world: &World) {
+        for (_, topic) in world.cluster.iter() {
+            let before = self.counts.insert(topic.id, topic.ends.len());
+            let came = before.unwrap_or_default()..topic.ends.len();
+            let came: Vec<Place> = came.map(|p| (topic.id, p as i32)).collect();
+            for (group, known) in &mut self.groups {
+                let is_new = match before {
+                    None => topic.created_at > known.since,
+                    Some(_) => has(world, group, topic.id),
+                };
+                if is_new {
+                    known.new.extend(&came);
+                }
+            }
+        }
+    }
+
+    fn begins(&self, world: &World, node: usize, place: Place) -> Result<(), String> {
+        let it = &world.nodes[node];
+        let known = self.groups.get(&it.role.group);
+        let is_new = known.is_some_and(|known| known.new.contains(&place));
+        let name = world.cluster.name(place.0);
+        let is_confused = name.is_some_and(|name| world.confused.contains(name));
+        // It was rewound to where nothing is committed.
+        let is_rewound = world.ledger.account(&it.role.group, place).era > 0;
+        let is_gone = world.cluster.by_id(place.0).is_none();
+        let is_on = world.profile.config.new_partitions_from_start;
+        // Who has been put out, and does not know, is not waited for.
+        let is_new = is_new && is_member(it, world);
+        match is_new && is_on && !is_gone && !is_confused && !is_rewound {
+            true => Err(format!(
+                "{} begins {place:?}, which is new to its group, and finds nothing committed",
+                it.name(node)
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn decided(&mut self, world: &World, step: &Step<'_>) -> Result<(), String> {
+        let live = &world.coordinator.live;
+        self.groups.retain(|group, _| live.contains_key(group));
+        for record in step.records {
+            match record {
+                Record::GroupSeen(key, None) => {
+                    self.first.remove(&*key.group_id);
+                }
+                Record::GroupSeen(key, Some(value)) => {
+                    let group = Id::from(&*key.group_id);
+                    let seen = (value.began_at, there_are(world));
+                    self.first.entry(group).or_insert(seen);
+                }
+                Record::OffsetCommit(key, Some(value)) if value.metadata.is_empty() => {
+                    let place = (value.topic_id, key.partition);
+                    self.started(world, &key.group, place, value.offset)?;
+                }
+                _ => {}
+            }
+        }
+        for (id, group) in live {
+            given(world, id, group)?;
+        }
+        Ok(())
+    }
+
+    /// The coordinator has committed an offset by itself.
+    fn started(&self, world: &World, group: &str, place: Place, offset: i64) -> Result<(), String> {
+        if !world.profile.config.new_partitions_from_start {
+            return Err(format!("{place:?} is started, and that is turned off"));
+        }
+        let created_at = world.cluster.by_id(place.0).map(|topic| topic.created_at);
+        let is_old = self.first.get(group).is_some_and(|(began_at, places)| {
+            places.contains(&place) && created_at.is_some_and(|at| at < *began_at)
+        });
+        match (is_old, offset) {
+            (true, _) => Err(format!(
+                "{place:?} of group {group} was there when the group began, and is started"
+            )),
+            (false, 0) => Ok(()),
+            (false, _) => Err(format!("{place:?} of group {group} is started at {offset}")),
+        }
+    }
+}
+
+/// All partitions that the coordinator knows.
+fn there_are(world: &World) -> BTreeSet<Place> {
+    let topics = world.coordinator.view.iter();
+    topics
+        .flat_map(|topic| (0..topic.partition_count).map(|p| (topic.id, p)))
+        .collect()
+}
+
+/// Whether a member of the group has something of a topic.
+fn has(world: &World, group: &Id, topic_id: Uuid) -> bool {
+    let nodes = world.nodes.iter();
+    let mut members = nodes.filter(|node| node.role.group == *group && node.is_alive);
+    members.any(|node| {
+        let mut held = node.partitions.values();
+        let has = held
+            .any(|held| held.topic_id == topic_id && held.reads == topic_id && !held.is_disowned);
+        has && is_member(node, world)
+    })
+}
+
+/// No member of a consumer group is given what the group has not seen.
+fn given(world: &World, id: &Id, group: &GroupState) -> Result<(), String> {
+    let MembersState::Consumer(state) = &group.members else {
+        return Ok(());
+    };
+    for (member_id, member) in &state.members {
+        for place in member.assigned.keys() {
+            let Some(name) = world.cluster.name(place.0) else {
+                continue;
+            };
+            let seen = group.seen.topics.get(&**name);
+            // What it has of a topic that is gone goes with the next target; so does what it had of
+            // another topic of the name that had more partitions.
+            let known = world.coordinator.view.by_id(place.0);
+            let is_gone = known.is_none_or(|known| place.1 >= known.partition_count);
+            let is_seen =
+                seen.is_some_and(|(topic_id, count)| *topic_id == place.0 && place.1 < *count);
+            if !is_seen && !is_gone {
+                return Err(format!(
+                    "group {id} has given {place:?} to {member_id}, and has seen {seen:?} of {name}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
