@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What makes a commit a rewind; written down once more, since it is what clients send.
-const MARK: &str = "kohort:rewind";
+pub(crate) const MARK: &str = "kohort:rewind";
 
 /// How often somebody asks for the same before giving up.
 const TRIES_MAX: u32 = 6;

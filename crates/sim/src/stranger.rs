@@ -7,6 +7,7 @@ use kohort_wire::messages::*;
 
 use crate::{
     coordinator::Origin,
+    rewinds::MARK,
     world::{TOPICS, World},
 };
 
@@ -39,7 +40,7 @@ impl World {
                     true => -7,
                     false => wrong(member.epoch.max(member.previous_epoch), by),
                 };
-                Some(match self.random.below(6) {
+                Some(match self.random.below(8) {
                     0 => self.wrong_commit(group, &member_id, epoch.max(wrong(member.epoch, 1))),
                     1 => self.wrong_commit(group, "nobody", member.epoch),
                     2 if !member.is_classic => {
@@ -47,6 +48,8 @@ impl World {
                     }
                     3 => heartbeat(group, "nobody", member.epoch.max(1), None),
                     4 => self.wrong_sync(group, &member_id, epoch),
+                    5 => self.wrong_commit(group, "", -1),
+                    6 => self.half_marked(group),
                     _ => Request::DeleteGroups {
                         groups: vec![(&**group).into()],
                     },
@@ -62,7 +65,7 @@ impl World {
                 } else {
                     generation
                 };
-                Some(match self.random.below(6) {
+                Some(match self.random.below(8) {
                     0 => self.wrong_commit(group, &member_id, generation),
                     1 => self.wrong_commit(group, "nobody", state.generation),
                     2 => Request::Heartbeat {
@@ -74,6 +77,8 @@ impl World {
                         },
                     },
                     3 => self.wrong_sync(group, &member_id, generation),
+                    5 => self.wrong_commit(group, "", -1),
+                    6 => self.half_marked(group),
                     4 => Request::JoinGroup {
                         version: 9,
                         request: JoinGroupRequest {
@@ -110,6 +115,32 @@ impl World {
             group_id: group.into(),
             generation_id_or_member_epoch: epoch,
             member_id: member_id.into(),
+            topics: vec![topic],
+            ..OffsetCommitRequest::default()
+        };
+        Request::OffsetCommit {
+            version: 9,
+            request,
+        }
+    }
+
+    /// A rewind of which one partition has no mark.
+    fn half_marked(&mut self, group: &str) -> Request {
+        let topic = *self.random.one_of(&TOPICS);
+        let partitions = [Some(MARK.into()), None].into_iter().enumerate();
+        let partitions = partitions.map(|(index, mark)| OffsetCommitRequestPartition {
+            partition_index: index as i32,
+            committed_metadata: mark,
+            ..OffsetCommitRequestPartition::default()
+        });
+        let topic = OffsetCommitRequestTopic {
+            name: topic.into(),
+            partitions: partitions.collect(),
+            ..OffsetCommitRequestTopic::default()
+        };
+        let request = OffsetCommitRequest {
+            group_id: group.into(),
+            generation_id_or_member_epoch: -1,
             topics: vec![topic],
             ..OffsetCommitRequest::default()
         };
