@@ -52,6 +52,8 @@ pub(crate) enum Adversity {
     TwoRewinds,
     /// The last rewind is undone.
     Undo,
+    /// The rewind that is under way is given up.
+    Cancel,
 }
 
 impl Adversity {
@@ -75,6 +77,7 @@ impl Adversity {
         Adversity::Rewind,
         Adversity::TwoRewinds,
         Adversity::Undo,
+        Adversity::Cancel,
     ];
 }
 
@@ -131,6 +134,7 @@ impl World {
             (Adversity::Rewind, _) => self.rewind_somewhere(),
             (Adversity::TwoRewinds, _) => self.rewind_twice(),
             (Adversity::Undo, _) => self.undo_rewind(),
+            (Adversity::Cancel, _) => self.cancel_rewind(),
             (_, None) => {}
         }
     }

@@ -30,6 +30,9 @@ const GROWS_AFTER_MS: Millis = 80_000;
 /// For how long a group is watched after it has come to rest: nothing moves any more.
 const WATCH_MS: Millis = 12_000;
 
+/// How long a process may take that comes late: it waits for an answer to its join, and joins.
+const LATE_MS: Millis = 60_000;
+
 impl World {
     /// Ends all trouble, and sees whether the groups come to rest.
     pub(crate) fn calm_down(&mut self) {
@@ -312,6 +315,13 @@ impl World {
     fn watch(&mut self) {
         let before = self.shape();
         self.run_until(self.now + WATCH_MS);
+        if self.failure.is_some() {
+            return;
+        }
+        if self.unrest().is_some() && self.may_be_refused() {
+            // One that seemed to be refused had waited for an answer that was lost, and is let in.
+            self.run_until(self.now + LATE_MS);
+        }
         if self.failure.is_some() {
             return;
         }

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_group::coordinator::{Id, Record, inspect::Place};
 
+use crate::node::Key;
+
 /// What applications commit with an offset: the era in which they began the partition.
 const COMMITTED_IN: &str = "era ";
 
@@ -22,6 +24,8 @@ pub(crate) struct Eras {
     under_way: BTreeMap<Id, u64>,
     /// Those that have happened.
     happened: BTreeSet<u64>,
+    /// Where the last one of each group went.
+    last: BTreeMap<Id, BTreeMap<Key, i64>>,
 }
 
 /// A partition that has been rewound.
@@ -72,8 +76,14 @@ impl Eras {
                     self.under_way.insert(Id::from(&*key.group_id), number);
                 }
             }
-            Record::Rewound(key, Some(_)) => {
+            Record::Rewound(key, Some(value)) => {
                 self.happened.extend(self.under_way.remove(&*key.group_id));
+                let topics = value.topics.iter();
+                let goals = topics.flat_map(|topic| {
+                    let partitions = topic.partitions.iter();
+                    partitions.map(|p| ((topic.name.clone(), p.partition_index), p.to))
+                });
+                self.last.insert(Id::from(&*key.group_id), goals.collect());
             }
             _ => {}
         }
@@ -82,6 +92,11 @@ impl Eras {
     /// Whether the log says that what an administrator asked for has happened.
     pub(crate) fn has_happened(&self, number: u64) -> bool {
         self.happened.contains(&number)
+    }
+
+    /// Where the last rewind of a group went.
+    pub(crate) fn last(&self, group: &Id) -> Option<&BTreeMap<Key, i64>> {
+        self.last.get(group)
     }
 
     /// What was decided and not written is lost.

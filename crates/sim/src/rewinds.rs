@@ -63,6 +63,19 @@ impl World {
         self.wish(group, Wish::Undo);
     }
 
+    /// Has the rewind of a group given up that is under way.
+    pub(crate) fn cancel_rewind(&mut self) {
+        let group = self.random.one_of(&self.groups()).clone();
+        let state = self.coordinator.live.get(&group);
+        let Some((goals, _)) = state.and_then(|state| state.rewind.as_ref()) else {
+            return;
+        };
+        let places = goals.keys().cloned();
+        let named = places.map(|(topic, partition)| ((ByteString::from(&*topic), partition), 0));
+        let request = marked(&group, &named.collect(), &format!("{MARK} cancel"));
+        self.arrive(Origin::Broker, request);
+    }
+
     fn some_goals(&mut self, group: &Id) -> BTreeMap<Key, i64> {
         let share = *self.random.one_of(&[10, 40, 100]);
         let mut goals = BTreeMap::new();
@@ -175,6 +188,16 @@ impl World {
         }
     }
 
+    /// Whether what an administrator asked for is what has happened last: somebody else had the same
+    /// wish.
+    pub(crate) fn is_done(&self, number: u64) -> bool {
+        let asked = self.administrators.asked.get(&number);
+        asked.is_none_or(|asked| match &asked.wish {
+            Wish::Rewind(goals) => self.eras.last(&asked.group) == Some(goals),
+            Wish::Undo => false,
+        })
+    }
+
     /// Sends an answer to an administrator.
     pub(crate) fn tell(&mut self, number: u64, reply: Option<Reply>) {
         if !self.is_calm && self.random.percent(self.profile.loss_percent) {
@@ -192,7 +215,11 @@ impl World {
 impl Asked {
     fn request(&self, number: u64) -> Request {
         match &self.wish {
-            Wish::Rewind(goals) => rewind(&self.group, goals, number),
+            // What is asked for again is the same to the last byte.
+            Wish::Rewind(goals) => {
+                let metadata = format!("{MARK} metadata={}", wished_in(number));
+                marked(&self.group, goals, &metadata)
+            }
             Wish::Undo => Request::OffsetFetch {
                 request: OffsetFetchRequestGroup {
                     group_id: (&*self.group).into(),
@@ -206,14 +233,14 @@ impl Asked {
     }
 }
 
-/// The rewind as any admin client sends it. What is asked for again is the same to the last byte.
-fn rewind(group: &Id, goals: &BTreeMap<Key, i64>, number: u64) -> Request {
+/// A commit with a mark, as any admin client sends it.
+fn marked(group: &Id, goals: &BTreeMap<Key, i64>, metadata: &str) -> Request {
     let mut topics: Vec<OffsetCommitRequestTopic> = Vec::new();
     for ((name, partition_index), to) in goals {
         let partition = OffsetCommitRequestPartition {
             partition_index: *partition_index,
             committed_offset: *to,
-            committed_metadata: Some(format!("{MARK} metadata={}", wished_in(number)).into()),
+            committed_metadata: Some(metadata.into()),
             ..OffsetCommitRequestPartition::default()
         };
         match topics.last_mut() {

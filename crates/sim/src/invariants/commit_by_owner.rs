@@ -36,7 +36,7 @@ impl Invariant for CommitByOwner {
             return Ok(());
         };
         // What administrators ask for happens as a rewind: see there.
-        if let Origin::Administrator { .. } = origin {
+        if let Origin::Administrator { .. } | Origin::Broker = origin {
             return Ok(());
         }
         let members = before.get(&*request.group_id).map(|group| &group.members);

@@ -4,13 +4,13 @@
 //! any moment. What one step decides is in the log as one batch, which is there as a whole or not at
 //! all; so a step that ends a rewind has to hold all of it: each new offset, what was committed
 //! before (for an undo), and the end. A rewind that is given up, which it is only when a topic is
-//! gone, changes no offset. No other begins while one is under way. And who is told that it has
-//! happened is told so when it has.
+//! gone or somebody asks for that, changes no offset. No other begins while one is under way. And who
+//! is told that it has happened is told so when it has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kohort_group::coordinator::{
-    Id, Record, Reply,
+    Id, Record, Reply, Request,
     inspect::{Goals, GroupState},
 };
 use kohort_wire::messages::OffsetCommitResponse;
@@ -37,7 +37,7 @@ impl Invariant for RewindWhole {
         if !step.records.iter().any(|r| is_concerned(r) || is_wished(r)) {
             return Ok(());
         }
-        decided(world, &step)
+        decided(world, &step, is_cancel(happened))
     }
 }
 
@@ -59,7 +59,23 @@ struct Account<'a> {
     happened: Option<&'a Record>,
 }
 
-fn decided(world: &World, step: &Step<'_>) -> Result<(), String> {
+/// Whether somebody asks for the end of the rewind.
+fn is_cancel(happened: &Happened<'_>) -> bool {
+    let Happened::Decided {
+        request: Request::OffsetCommit { request, .. },
+        ..
+    } = happened
+    else {
+        return false;
+    };
+    let mut partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
+    partitions.any(|partition| {
+        let metadata = partition.committed_metadata.as_deref().unwrap_or_default();
+        metadata.ends_with(" cancel")
+    })
+}
+
+fn decided(world: &World, step: &Step<'_>, is_cancelled: bool) -> Result<(), String> {
     let mut accounts: BTreeMap<Id, Account<'_>> = BTreeMap::new();
     for (id, group) in step.before {
         let under_way = group.rewind.as_ref().map(|(goals, _)| goals.clone());
@@ -102,7 +118,7 @@ fn decided(world: &World, step: &Step<'_>) -> Result<(), String> {
             Record::Rewind(key, None) => {
                 let id = Id::from(&*key.group_id);
                 let account = accounts.remove(&id).unwrap_or_default();
-                ended(world, step.before.get(&id), &id, account)?;
+                ended(world, step.before.get(&id), &id, account, is_cancelled)?;
             }
             _ => {}
         }
@@ -123,6 +139,7 @@ fn ended(
     before: Option<&GroupState>,
     id: &Id,
     account: Account<'_>,
+    is_cancelled: bool,
 ) -> Result<(), String> {
     let goals = account.under_way.unwrap_or_default();
     let Some(Record::Rewound(_, Some(value))) = account.happened else {
@@ -134,7 +151,7 @@ fn ended(
         };
         let is_gone = goals.keys().any(|(topic, _)| !is_there(topic));
         let has_group = world.coordinator.live.contains_key(id);
-        return match !account.wished.is_empty() || !is_gone && has_group {
+        return match !account.wished.is_empty() || !is_gone && has_group && !is_cancelled {
             true => Err(format!("the rewind of group {id} to {goals:?} has ended")),
             false => Ok(()),
         };
@@ -149,7 +166,9 @@ fn ended(
     for topic in &value.topics {
         for partition in &topic.partitions {
             let place = (Id::from(&*topic.name), partition.partition_index);
-            if partition.offset != committed(&place) {
+            // One to where the last one went leaves what an undo goes back to.
+            let is_there = partition.to == committed(&place);
+            if partition.offset != committed(&place) && !is_there {
                 return Err(format!(
                     "group {id}: {} was committed for {place:?}, and {} is kept for an undo",
                     committed(&place),
@@ -189,6 +208,7 @@ fn answered(world: &World, answers: &[(Origin, Reply)]) -> Result<(), String> {
         if let (Origin::Administrator { number }, Reply::OffsetCommit(answer)) = (origin, reply)
             && is_good(answer)
             && !world.eras.has_happened(*number)
+            && !world.is_done(*number)
         {
             return Err(format!("it is said that wish {number} has come true"));
         }
