@@ -7,7 +7,8 @@
 //!
 //! What is new is told here from outside, by what applications have and not by what the coordinator
 //! remembers: a topic that came after one of the group's applications had been given something; and a
-//! partition that was added to a topic of which a member had a partition at that time. That is less
+//! partition that was added to a topic of which a member had a partition at that time, if the group
+//! still subscribes to it. That is less
 //! than what is promised, and none of it may be missed. From inside it is asked that no member is
 //! given what the group has not seen: there would be a moment at which it is owned and nothing is
 //! committed. And what was there when a group took its first look is never new to it.
@@ -143,7 +144,7 @@ impl NewPartitions {
             }
         }
         for (id, group) in live {
-            given(world, id, group)?;
+            given(world, id, step.before.get(id), group)?;
         }
         Ok(())
     }
@@ -175,8 +176,13 @@ fn there_are(world: &World) -> BTreeSet<Place> {
         .collect()
 }
 
-/// Whether a member of the group has something of a topic.
+/// Whether a member of the group has something of a topic, and the group subscribes to it.
 fn has(world: &World, group: &Id, topic_id: Uuid) -> bool {
+    let live = world.coordinator.live.get(group);
+    let mut seen = live.into_iter().flat_map(|live| live.seen.topics.values());
+    if !seen.any(|(id, _)| *id == topic_id) {
+        return false;
+    }
     let nodes = world.nodes.iter();
     let mut members = nodes.filter(|node| node.role.group == *group && node.is_alive);
     members.any(|node| {
@@ -187,16 +193,30 @@ fn has(world: &World, group: &Id, topic_id: Uuid) -> bool {
     })
 }
 
-/// No member of a consumer group is given what the group has not seen.
-fn given(world: &World, id: &Id, group: &GroupState) -> Result<(), String> {
+/// No member of a consumer group is given what the group has not seen. (What its members had while it
+/// was a classic group stays with them for the moment.)
+fn given(
+    world: &World,
+    id: &Id,
+    before: Option<&GroupState>,
+    group: &GroupState,
+) -> Result<(), String> {
     let MembersState::Consumer(state) = &group.members else {
         return Ok(());
+    };
+    let had = match before.map(|before| &before.members) {
+        Some(MembersState::Consumer(before)) => Some(&before.owners),
+        Some(MembersState::Classic(before)) if !before.members.is_empty() => return Ok(()),
+        _ => None,
     };
     for (member_id, member) in &state.members {
         for place in member.assigned.keys() {
             let Some(name) = world.cluster.name(place.0) else {
                 continue;
             };
+            if had.is_some_and(|had| had.contains_key(place)) {
+                continue;
+            }
             let seen = group.seen.topics.get(&**name);
             // What it has of a topic that is gone goes with the next target; so does what it had of
             // another topic of the name that had more partitions.
