@@ -319,3 +319,34 @@ fn a_classic_group_that_becomes_a_consumer_group_is_rewound_as_one() {
     );
     assert!(late.is_error());
 }
+
+#[test]
+fn a_rewind_of_a_classic_group_that_is_cancelled_leaves_a_rebalance_and_the_offsets_as_they_are() {
+    let (mut world, mut members) = group("range", 2, false);
+    let token = rewind(&mut world, &[("orders", 0, 5)]);
+    let first = rejoin_eagerly(&mut world, &mut members[0], 100);
+    let cancelled = send(
+        &mut world,
+        request(&[("orders", 0, 0)], "kohort:rewind cancel"),
+    );
+    assert!(is_done(&mut world, cancelled));
+    let given_up = vec![ErrorCode::OPERATION_NOT_ATTEMPTED];
+    assert_eq!(answer(&mut world, token), Some(given_up));
+    let second = rejoin_eagerly(&mut world, &mut members[1], 100);
+    for (member, token) in members.iter_mut().zip([first, second]) {
+        assert_eq!(member.joined(&mut world, token).error_code, ErrorCode::NONE);
+    }
+    assert_eq!(committed(&mut world, "orders", &[0, 3]), [100, 100]);
+    world.restart();
+    assert!(world.shard.rewinding.is_empty());
+    assert_eq!(committed(&mut world, "orders", &[0, 3]), [100, 100]);
+    // The next one has its turn.
+    let mut all: Vec<&mut Classic> = members.iter_mut().collect();
+    rebalance(&mut world, &mut all, "orders", 6);
+    let token = rewind(&mut world, &[("orders", 0, 7)]);
+    for member in &mut members {
+        rejoin_eagerly(&mut world, member, 100);
+    }
+    assert!(is_done(&mut world, token));
+    assert_eq!(committed(&mut world, "orders", &[0, 3]), [7, 100]);
+}

@@ -26,10 +26,13 @@ struct Late {
 /// What the clients and the administrator know.
 #[derive(Default)]
 struct Model {
+    /// When the last rewind has happened, and which it was. Nobody was told.
+    untold: Option<(i64, Vec<(&'static str, i32, i64)>)>,
     /// By member and partition: how often it had been rewound when the member was last given it.
     given_at: BTreeMap<(String, i32), usize>,
     rewound: BTreeMap<i32, usize>,
     under_way: Option<(Token, Vec<i32>)>,
+    goals: Vec<(&'static str, i32, i64)>,
     next: i64,
 }
 
@@ -77,6 +80,8 @@ fn run(seed: u64) {
                 clients[index].leave(&mut world, -1);
             }
             17 if model.under_way.is_none() => ask(&mut world, &mut model, &mut random),
+            17 if random.random_bool(0.1) => cancel(&mut world, &mut model, (seed, step)),
+            19 if random.random_bool(0.3) => ask_again(&mut world, &model, (seed, step)),
             18 if random.random_bool(0.15) => {
                 world.restart();
                 // Nobody is answered any more; whether it goes on is in the log.
@@ -173,6 +178,38 @@ fn ask(world: &mut World, model: &mut Model, random: &mut StdRng) {
         .collect();
     let token = rewind(world, &goals);
     model.under_way = Some((token, partitions));
+    model.goals = goals;
+    model.untold = None;
+}
+
+/// Gives up the rewind that is under way: it has not happened then.
+fn cancel(world: &mut World, model: &mut Model, at: (u64, i32)) {
+    let Some((token, partitions)) = model.under_way.take() else {
+        return;
+    };
+    let named: Vec<_> = partitions.iter().map(|&it| ("orders", it, 0)).collect();
+    let cancelled = send(world, request(&named, "kohort:rewind cancel"));
+    assert!(is_done(world, cancelled), "{at:?}");
+    if token != Token(0) {
+        let codes = vec![ErrorCode::OPERATION_NOT_ATTEMPTED; partitions.len()];
+        assert_eq!(answer(world, token), Some(codes), "{at:?}");
+    }
+    assert!(world.shard.rewinding.is_empty(), "{at:?}");
+}
+
+/// A client that has lost the answer asks once more: it is told, and nothing happens.
+fn ask_again(world: &mut World, model: &Model, at: (u64, i32)) {
+    let recent = model.untold.as_ref();
+    let Some((_, goals)) = recent.filter(|(at, _)| world.now - at < 80_000) else {
+        return;
+    };
+    let partitions: Vec<i32> = (0..PARTITIONS).collect();
+    let before = committed(world, "orders", &partitions);
+    let token = rewind(world, goals);
+    assert!(is_done(world, token), "{at:?}");
+    world.shard.reply_lost(token);
+    assert!(world.shard.rewinding.is_empty(), "{at:?}");
+    assert_eq!(committed(world, "orders", &partitions), before, "{at:?}");
 }
 
 /// Takes note of a rewind that has happened: then all of it has.
@@ -188,6 +225,8 @@ fn happened(world: &mut World, model: &mut Model, at: (u64, i32)) {
         assert!(is_done(world, token), "{at:?}");
     }
     model.under_way = None;
+    world.shard.reply_lost(token);
+    model.untold = Some((world.now, model.goals.clone()));
     for partition in partitions {
         *model.rewound.entry(partition).or_default() += 1;
     }
