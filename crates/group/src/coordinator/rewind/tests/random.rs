@@ -23,16 +23,19 @@ struct Late {
     given_at: usize,
 }
 
+/// What an administrator asks for: topics, partitions, offsets.
+type Goals = Vec<(&'static str, i32, i64)>;
+
 /// What the clients and the administrator know.
 #[derive(Default)]
 struct Model {
     /// When the last rewind has happened, and which it was. Nobody was told.
-    untold: Option<(i64, Vec<(&'static str, i32, i64)>)>,
+    untold: Option<(i64, Goals)>,
     /// By member and partition: how often it had been rewound when the member was last given it.
     given_at: BTreeMap<(String, i32), usize>,
     rewound: BTreeMap<i32, usize>,
     under_way: Option<(Token, Vec<i32>)>,
-    goals: Vec<(&'static str, i32, i64)>,
+    goals: Goals,
     next: i64,
 }
 
