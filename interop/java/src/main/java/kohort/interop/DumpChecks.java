@@ -93,6 +93,8 @@ final class DumpChecks {
             that(entries.lines().stream().filter(line -> line.startsWith("offset: ")
                 || line.startsWith("timestamp: ")).count() > 10, "entries, found: " + entries.text());
         }
+        Output producers = dump(files(topic + "-0", ".snapshot")).succeeded();
+        that(producers.text().contains("producerEpoch: 0"), "the producer, found: " + producers.text());
     }
 
     private void offsetsTopic() throws Exception {
