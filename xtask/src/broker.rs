@@ -8,7 +8,7 @@ mod ready;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
@@ -133,6 +133,23 @@ impl Broker {
     /// The process of the first node, if it runs.
     pub(crate) fn process(&self) -> Option<&Process> {
         self.nodes[0].process.as_ref()
+    }
+
+    /// Whether the process of the first node ends within so long.
+    pub(crate) fn ends_within(&mut self, limit: Duration) -> Result<bool, Failure> {
+        let Some(process) = &mut self.nodes[0].process else {
+            return Ok(true);
+        };
+        let deadline = Instant::now() + limit;
+        loop {
+            if process.ended()?.is_some() {
+                return Ok(true);
+            }
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Waits for the end of a broker that is to end by itself: whether with success.

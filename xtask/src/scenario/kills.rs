@@ -1,4 +1,5 @@
-//! The broker is killed, again and again, at moments that a seed chooses, also while it starts.
+//! The broker is killed, again and again, at moments that a seed chooses: then, or with the next
+//! answer; and also while it starts.
 //!
 //! Meanwhile a producer and two members are at work that are programs of their own, and witnesses
 //! that speak to the broker directly: they write, commit, make topics and groups, and are members of
@@ -21,6 +22,7 @@ use fastrand::Rng;
 use super::cast::{Cast, Joining};
 use super::stage::{DELIVERY_LIMIT, Stage, TOPIC};
 use crate::agent::{Agent, Protocol, catalog};
+use crate::broker::Broker;
 use crate::differential::Connection;
 use crate::failure::Failure;
 use crate::report::Passed;
@@ -33,6 +35,8 @@ use writer::{ProducerIds, Writer};
 const LIFE_MAX_MS: u64 = 900;
 /// How long a start is waited for that is killed before it has come to its end, at most.
 const START_MAX_MS: u64 = 60;
+/// For an answer with which the broker is killed, at most.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// One of so many starts is killed.
 const STARTS: u8 = 6;
 /// Records of the producer for each life, so that it is at work throughout.
@@ -165,6 +169,9 @@ fn kill_and_settle(
             Ok(cast.ledger.distinct() >= FIRST_RECORDS)
         })?;
     let starts_killed = kill_often(stage, rng, count, shared)?;
+    if shared.stop.load(Ordering::Relaxed) {
+        return Err(Failure::new("a witness says why"));
+    }
     stage.note("what is left is produced and delivered")?;
     producing.finish_within(DELIVERY_LIMIT)?;
     stage.until_delivered()?;
@@ -203,6 +210,9 @@ fn kill_often(
             // A witness says why.
             return Ok(starts);
         }
+        if rng.bool() {
+            kill_with_an_answer(&mut stage.broker)?;
+        }
         stage.broker.kill();
         while rng.u8(..STARTS) == 0 {
             stage.broker.begin_to_start()?;
@@ -213,6 +223,18 @@ fn kill_often(
         stage.broker.start_again()?;
     }
     Ok(starts)
+}
+
+/// Has the broker killed by the next witness that gets an answer.
+fn kill_with_an_answer(broker: &mut Broker) -> Result<(), Failure> {
+    let Some(process) = broker.process() else {
+        return Ok(());
+    };
+    witness::strike(process.pid());
+    // If nobody gets one, it is killed nevertheless.
+    let ended = broker.ends_within(ANSWER_MAX);
+    witness::withhold();
+    ended.map(|_| ())
 }
 
 fn create_written(stage: &Stage<'_>) -> Result<(), Failure> {

@@ -1,10 +1,11 @@
 //! Who asks a broker that is killed again and again for something, remembers what it acknowledged,
 //! and looks after each kill whether that is still so.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use kohort_wire::{ErrorCode, Request};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::differential::{Connection, Received, decode};
 use crate::failure::Failure;
@@ -15,6 +16,29 @@ const PAUSE: Duration = Duration::from_millis(5);
 const RETRY: Duration = Duration::from_millis(5);
 /// For an answer; for a broker to be there again, or a coordinator to have loaded.
 const LIMIT: Duration = Duration::from_secs(30);
+
+/// The process to be killed with the next answer; 0 for none.
+static STRUCK: AtomicI32 = AtomicI32::new(0);
+
+/// Has a process killed as soon as any witness gets an answer: what that says must have been kept
+/// by then. A kill at any other moment seldom falls between an answer and what should have been
+/// done before it.
+pub(super) fn strike(pid: Pid) {
+    STRUCK.store(pid.as_raw_nonzero().get(), Ordering::SeqCst);
+}
+
+/// Nobody is to be killed any more.
+pub(super) fn withhold() {
+    STRUCK.store(0, Ordering::SeqCst);
+}
+
+fn strike_now() {
+    if STRUCK.load(Ordering::Relaxed) != 0
+        && let Some(pid) = Pid::from_raw(STRUCK.swap(0, Ordering::SeqCst))
+    {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
 
 /// Why a witness stops.
 #[derive(Debug)]
@@ -135,7 +159,10 @@ pub(super) fn answer<R: Request>(
     version: i16,
 ) -> Outcome<R::Response> {
     match connection.receive(LIMIT)? {
-        Received::Frame(frame) => Ok(decode::<R>(frame, version)?),
+        Received::Frame(frame) => {
+            strike_now();
+            Ok(decode::<R>(frame, version)?)
+        }
         Received::Closed => Err(Stop::Cut),
         Received::NotYet => fault(format!("no answer to {} {version}", R::NAME)),
     }
