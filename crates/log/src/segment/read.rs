@@ -57,6 +57,8 @@ impl Segment {
         let mut expected = entry.map(|entry| self.base_offset + i64::from(entry.offset));
         let slack = self.state.lock().index_interval_bytes as usize + HEADER_LENGTH;
         let mut length = max_bytes.saturating_add(slack);
+        // Behind the batches that were passed over.
+        let mut behind = self.base_offset;
         loop {
             let left = usize::try_from(size.saturating_sub(position)).unwrap_or(usize::MAX);
             if left == 0 {
@@ -91,9 +93,17 @@ impl Segment {
                         reason: "its index leads to another batch".to_owned(),
                     });
                 }
+                if header.base_offset < behind {
+                    return Err(LogError::Corrupt {
+                        file: self.name(),
+                        position: position + at as u64,
+                        reason: "its offset is out of order".to_owned(),
+                    });
+                }
                 if header.last_offset() >= from {
                     break Some(header);
                 }
+                behind = header.next_offset();
                 at += header.size();
                 if at > buffer.len() {
                     break None;
@@ -113,15 +123,17 @@ impl Segment {
                 continue;
             }
             let mut end = at + first.size();
+            let mut behind = first.next_offset();
             while let Ok(Some(next)) = self.header(&buffer[end..], position + end as u64, size) {
                 let next_end = end + next.size();
                 if next_end > buffer.len()
                     || next_end - at > max_bytes
                     || next.next_offset() > until
+                    || next.base_offset < behind
                 {
                     break;
                 }
-                end = next_end;
+                (end, behind) = (next_end, next.next_offset());
             }
             return Ok(Some(Bytes::from(buffer).slice(at..end)));
         }
