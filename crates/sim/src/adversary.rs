@@ -212,6 +212,7 @@ impl World {
             counted: None,
             told: Default::default(),
             admitted: -1,
+            synced_at: 0,
             starts_at: None,
             last_auto_commit: 0,
             requests: 0,

@@ -99,7 +99,14 @@ impl World {
         let mut told = told.filter(|(id, partition)| {
             *partition == key.1 && self.cluster.name(*id) == Some(&key.0)
         });
-        let now = self.cluster.get(&key.0).map(|topic| topic.id);
+        // Of a name that means another topic since it was assigned, nobody can tell which it was.
+        let synced_at = match self.nodes[node].member {
+            Member::Classic(_) => self.nodes[node].synced_at,
+            Member::Consumer(_) => i64::MAX,
+        };
+        let now = self.cluster.get(&key.0);
+        let now = now.filter(|topic| topic.created_at <= synced_at);
+        let now = now.map(|topic| topic.id);
         match (told.next_back(), now) {
             (Some((id, _)), _) => *id,
             (None, now) => now.unwrap_or(Uuid::ZERO),

@@ -24,8 +24,8 @@ pub(crate) struct Eras {
     under_way: BTreeMap<Id, u64>,
     /// Those that have happened.
     happened: BTreeSet<u64>,
-    /// Where the last one of each group went.
-    last: BTreeMap<Id, BTreeMap<Key, i64>>,
+    /// Where they went.
+    goals: BTreeSet<(Id, BTreeMap<Key, i64>)>,
 }
 
 /// A partition that has been rewound.
@@ -83,7 +83,8 @@ impl Eras {
                     let partitions = topic.partitions.iter();
                     partitions.map(|p| ((topic.name.clone(), p.partition_index), p.to))
                 });
-                self.last.insert(Id::from(&*key.group_id), goals.collect());
+                let group = Id::from(&*key.group_id);
+                self.goals.insert((group, goals.collect()));
             }
             _ => {}
         }
@@ -94,9 +95,9 @@ impl Eras {
         self.happened.contains(&number)
     }
 
-    /// Where the last rewind of a group went.
-    pub(crate) fn last(&self, group: &Id) -> Option<&BTreeMap<Key, i64>> {
-        self.last.get(group)
+    /// Whether a group has ever been rewound to there.
+    pub(crate) fn has_been(&self, group: &Id, goals: &BTreeMap<Key, i64>) -> bool {
+        self.goals.contains(&(group.clone(), goals.clone()))
     }
 
     /// What was decided and not written is lost.

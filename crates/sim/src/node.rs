@@ -65,6 +65,8 @@ pub(crate) struct Node {
     pub(crate) told: BTreeSet<Place>,
     /// As a classic member: the last generation into which the coordinator has taken it.
     pub(crate) admitted: i32,
+    /// As a classic member: when the coordinator last gave it an assignment, by its clock.
+    pub(crate) synced_at: Millis,
     /// When it will be started again.
     pub(crate) starts_at: Option<Millis>,
     pub(crate) last_auto_commit: Millis,

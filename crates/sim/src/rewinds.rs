@@ -188,12 +188,11 @@ impl World {
         }
     }
 
-    /// Whether what an administrator asked for is what has happened last: somebody else had the same
-    /// wish.
+    /// Whether what an administrator asked for has happened because somebody else had the same wish.
     pub(crate) fn is_done(&self, number: u64) -> bool {
         let asked = self.administrators.asked.get(&number);
         asked.is_none_or(|asked| match &asked.wish {
-            Wish::Rewind(goals) => self.eras.last(&asked.group) == Some(goals),
+            Wish::Rewind(goals) => self.eras.has_been(&asked.group, goals),
             Wish::Undo => false,
         })
     }

@@ -237,6 +237,16 @@ impl World {
                 self.nodes[*node].admitted = answer.generation_id;
             }
         }
+        let now = coordinator.clock(self.now);
+        for (token, reply) in &coordinator.out.replies {
+            if let (Some(Origin::Node { node, life, .. }), Reply::SyncGroup(answer)) =
+                (coordinator.tokens.get(token), reply)
+                && !answer.error_code.is_error()
+                && self.nodes[*node].life == *life
+            {
+                self.nodes[*node].synced_at = now;
+            }
+        }
         let live = match &coordinator.shard {
             Some(shard) => shard.durable(),
             None => Default::default(),
