@@ -131,6 +131,13 @@ impl NewPartitions {
                 Record::GroupSeen(key, None) => {
                     self.first.remove(&*key.group_id);
                 }
+                // Nobody subscribes to it, and nothing is committed: it is old when somebody does again.
+                Record::TopicSeen(key, None) => {
+                    if let Some(known) = self.groups.get_mut(&*key.group_id) {
+                        let name = |place: &Place| world.cluster.name(place.0);
+                        known.new.retain(|place| name(place) != Some(&key.topic));
+                    }
+                }
                 Record::GroupSeen(key, Some(value)) => {
                     let group = Id::from(&*key.group_id);
                     let seen = (value.began_at, there_are(world));
