@@ -131,8 +131,10 @@ fn model(name: &str, large: bool, states_max: Option<u64>) -> ExitCode {
                     let problem = match outcome {
                         Ok(explored) => {
                             println!("{}: {explored}, in {seconds:.1} s", world.name);
-                            let is_known = states_max.is_some() || explored == world.known;
-                            (!is_known).then(|| format!("known are {}", world.known))
+                            let known = world.known.filter(|_| states_max.is_none());
+                            known
+                                .filter(|known| *known != explored)
+                                .map(|known| format!("known are {known}"))
                         }
                         Err(problem) => Some(problem),
                     };

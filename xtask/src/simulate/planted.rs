@@ -2,7 +2,8 @@
 //! simulator, a model or a test has to find.
 //!
 //! A checker that finds nothing may be blind. So each of `crates/sim/bugs/*.patch` is applied to a
-//! copy, and what is known to find it is run. A patch begins with what it breaks, in a sentence.
+//! copy, and what is known to find it is run. A patch begins with what it breaks, in a sentence, and
+//! with which of the three finds it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,9 +20,6 @@ const CRATES: [&str; 3] = ["group", "sim", "wire"];
 /// How many seeds the simulator gets to find a bug.
 const SEEDS: u64 = 120;
 
-/// How many states of each world the models get.
-const STATES: u64 = 2_000;
-
 /// How long the short form may go on before it begins no other bug, in seconds.
 const SHORT_SECONDS: u64 = 60;
 
@@ -29,7 +27,30 @@ const SHORT_SECONDS: u64 = 60;
 struct Bug {
     name: String,
     breaks: String,
+    /// Who is known to find it, and asked first.
+    finder: Finder,
     patch: PathBuf,
+}
+
+/// Who may find a bug, in the order in which they are asked.
+#[derive(Clone, Copy, PartialEq)]
+enum Finder {
+    Simulator,
+    Models,
+    Tests,
+}
+
+impl Finder {
+    const ALL: [Finder; 3] = [Finder::Simulator, Finder::Models, Finder::Tests];
+
+    /// From the second line of a patch.
+    fn read(line: &str) -> Finder {
+        match line {
+            "Found by the models." => Finder::Models,
+            "Found by the tests." => Finder::Tests,
+            _ => Finder::Simulator,
+        }
+    }
 }
 
 /// The short form: every patch still applies, and a few bugs, other ones each day, are built and
@@ -97,13 +118,29 @@ fn plant(
     asks_all: bool,
 ) -> Result<Vec<String>, Failure> {
     apply(copy, bug, false)?;
-    let found = find(workspace, copy, asks_all);
+    let found = find(workspace, copy, bug.finder, asks_all);
     apply(copy, bug, true)?;
     found.map_err(|failure| Failure::new(format!("{}: {failure}", bug.name)))
 }
 
-/// Asks the simulator, then the models, then the tests, until one of them finds the bug; or all.
-fn find(workspace: &Workspace, copy: &Path, asks_all: bool) -> Result<Vec<String>, Failure> {
+/// Asks who is known to find it, then the others, until one of them does; or all.
+fn find(
+    workspace: &Workspace,
+    copy: &Path,
+    first: Finder,
+    asks_all: bool,
+) -> Result<Vec<String>, Failure> {
+    let others = Finder::ALL.into_iter().filter(|other| *other != first);
+    let mut found = Vec::new();
+    for finder in std::iter::once(first).chain(others) {
+        if asks_all || found.is_empty() {
+            found.extend(ask(workspace, copy, finder)?);
+        }
+    }
+    Ok(found)
+}
+
+fn ask(workspace: &Workspace, copy: &Path, finder: Finder) -> Result<Option<String>, Failure> {
     let cargo = |arguments: &[&str]| {
         let mut command = workspace.cargo();
         command.current_dir(copy).args(arguments);
@@ -112,35 +149,29 @@ fn find(workspace: &Workspace, copy: &Path, asks_all: bool) -> Result<Vec<String
         command.stdin(Stdio::null());
         command
     };
+    if finder == Finder::Tests {
+        let tests = cargo(&["test", "--quiet", "--package", "kohort-group", "--lib"])
+            .args(["--tests", "--no-fail-fast"])
+            .output()?;
+        let said = String::from_utf8_lossy(&tests.stdout).into_owned();
+        let found = found_by_test(&said);
+        return match tests.status.success() || found.is_some() {
+            true => Ok(found),
+            false => Err(Failure::new(format!("its tests do not run:\n{said}"))),
+        };
+    }
     let built = cargo(&["build", "--quiet", "--package", "kohort-sim"]).output()?;
     if !built.status.success() {
         let said = String::from_utf8_lossy(&built.stderr).into_owned();
         return Err(Failure::new(format!("it does not compile:\n{said}")));
     }
-    let program = workspace.target().join("debug").join("kohort-sim");
-    let mut found = Vec::new();
-    let simulator = output(Command::new(&program).args([
-        "run".to_owned(),
-        format!("--seeds={SEEDS}"),
-        "--failures=1".to_owned(),
-    ]))?;
-    found.extend(found_by_simulator(&simulator));
-    if asks_all || found.is_empty() {
-        let states = format!("--states={STATES}");
-        let models = output(Command::new(&program).args(["model", &states]))?;
-        found.extend(found_by_model(&models));
+    let mut program = Command::new(workspace.target().join("debug").join("kohort-sim"));
+    if finder == Finder::Models {
+        return Ok(found_by_model(&output(program.arg("model"))?));
     }
-    if asks_all || found.is_empty() {
-        let tests = cargo(&["test", "--quiet", "--package", "kohort-group", "--lib"])
-            .args(["--tests", "--no-fail-fast"])
-            .output()?;
-        let said = String::from_utf8_lossy(&tests.stdout).into_owned();
-        found.extend(found_by_test(&said));
-        if !tests.status.success() && found.is_empty() {
-            return Err(Failure::new(format!("its tests do not run:\n{said}")));
-        }
-    }
-    Ok(found)
+    program.args(["run", "--failures=1"]);
+    program.arg(format!("--seeds={SEEDS}"));
+    Ok(found_by_simulator(&output(&mut program)?))
 }
 
 /// From "seed 12, step 340: one owner: …".
@@ -189,6 +220,7 @@ fn bugs(workspace: &Workspace) -> Result<Vec<Bug>, Failure> {
         bugs.push(Bug {
             name: name.to_owned(),
             breaks: text.lines().next().unwrap_or_default().to_owned(),
+            finder: Finder::read(text.lines().nth(1).unwrap_or_default()),
             patch,
         });
     }
