@@ -26,7 +26,7 @@ use crate::report::Passed;
 use crate::run::Run;
 use crate::suites::Suite;
 pub(crate) use connection::{Connection, Received, decode};
-use differences::Difference;
+use differences::{Asked, Difference};
 use play::{Transcript, play};
 use step::Script;
 
@@ -284,7 +284,8 @@ fn compared(script: &Script, [kafka, kohort]: &[Transcript; 2]) -> Comparison {
         if kafka == kohort {
             continue;
         }
-        let Some(difference) = differences::meant(step, kafka, kohort) else {
+        let before = &script.steps[..index];
+        let Some(difference) = differences::meant(&Asked { step, before }, kafka, kohort) else {
             comparison.differs_at = Some(index);
             break;
         };
@@ -313,7 +314,9 @@ fn side_by_side(script: &Script, transcripts: &[Transcript; 2], all: bool) -> St
                 text.push_str(&format!("              {line}\n"));
             }
         } else {
-            if let Some(difference) = differences::meant(step, &kafka, &kohort) {
+            let before = &script.steps[..index];
+            let asked = Asked { step, before };
+            if let Some(difference) = differences::meant(&asked, &kafka, &kohort) {
                 let Difference { name, reason, .. } = difference;
                 text.push_str(&format!("              meant, {name}: {reason}\n"));
             }

@@ -1,17 +1,23 @@
 //! Where kohort means to differ from Apache Kafka, and why. docs/serve.md says the same to users.
 
-use super::step::Step;
+use super::step::{Join, Step};
 
 /// A difference that is meant.
 pub(super) struct Difference {
     pub(super) name: &'static str,
     pub(super) reason: &'static str,
     /// Whether what Kafka and kohort answer to a step is this difference.
-    is: fn(&Step, kafka: &str, kohort: &str) -> bool,
+    is: fn(&Asked<'_>, kafka: &str, kohort: &str) -> bool,
     /// Whether what comes after it can be compared.
     pub(super) passes: bool,
     /// A script that shows it; none where it takes chance.
     pub(super) seed: Option<u64>,
+}
+
+/// A step, after others.
+pub(super) struct Asked<'a> {
+    pub(super) step: &'a Step,
+    pub(super) before: &'a [Step],
 }
 
 pub(super) const ALL: &[Difference] = &[
@@ -31,7 +37,7 @@ pub(super) const ALL: &[Difference] = &[
         name: "told-again",
         reason: "a member that repeats a heartbeat with the epoch before has missed the answer, \
                  and is told its assignment again",
-        is: |step, kafka, kohort| {
+        is: |Asked { step, .. }, kafka, kohort| {
             let Step::ConsumerHeartbeat(heartbeat) = step else {
                 return false;
             };
@@ -49,7 +55,7 @@ pub(super) const ALL: &[Difference] = &[
         name: "join-repeated-by-static-member",
         reason: "a static member whose answer was lost may join again under its own id, where \
                  Kafka has it wait until its session has ended",
-        is: |step, kafka, kohort| {
+        is: |Asked { step, .. }, kafka, kohort| {
             matches!(step, Step::ConsumerHeartbeat(_))
                 && kafka.contains("UNRELEASED_INSTANCE_ID")
                 && kohort.contains("error_code: NONE")
@@ -63,8 +69,8 @@ pub(super) const ALL: &[Difference] = &[
                  coming a consumer group becomes classic, makes it rebalance; Kafka answers at \
                  once, and its partitions stay as they were, or nobody leads (the tests of static \
                  members say when there is none)",
-        is: |step, kafka, kohort| {
-            matches!(step, Step::Join(join) if join.who.instance.is_some())
+        is: |Asked { step, before }, kafka, kohort| {
+            matches!(step, Step::Join(join) if comes_back_as_another(join, before))
                 && kafka.contains("JoinGroupResponse { error_code: NONE")
                 && !kohort.contains("JoinGroupResponse")
         },
@@ -93,8 +99,8 @@ pub(super) const ALL: &[Difference] = &[
         reason: "a member that joins by a regular expression before the target of the last change \
                  is computed leaves the others with nothing in Kafka, which then takes all \
                  subscriptions for equal; kohort assigns what they subscribe to",
-        is: |step, kafka, kohort| {
-            *step == Step::Settle
+        is: |Asked { step, .. }, kafka, kohort| {
+            **step == Step::Settle
                 && kafka.contains("not settled")
                 && !kohort.contains("not settled")
         },
@@ -104,7 +110,7 @@ pub(super) const ALL: &[Difference] = &[
     Difference {
         name: "commit-for-another-owner",
         reason: "a member cannot commit for a partition that another member owns",
-        is: |step, kafka, kohort| {
+        is: |Asked { step, .. }, kafka, kohort| {
             matches!(step, Step::Commit { .. })
                 && kafka.contains("error_code: NONE")
                 && kohort.contains("STALE_MEMBER_EPOCH")
@@ -116,7 +122,7 @@ pub(super) const ALL: &[Difference] = &[
         name: "gone-with-the-last-offset",
         reason: "a group that consists of offsets alone is gone with the last of them, where \
                  Kafka forgets it at the next check for expired offsets",
-        is: |step, kafka, kohort| match step {
+        is: |Asked { step, .. }, kafka, kohort| match step {
             Step::DescribeGroup { .. } => {
                 kafka.contains("group_state: \"Empty\", protocol_type: \"\"")
                     && kohort.contains("\"Dead\"")
@@ -135,12 +141,35 @@ pub(super) const ALL: &[Difference] = &[
     },
 ];
 
+/// Whether a static member joins whose instance was subscribed to other topics before, or a member of
+/// the consumer protocol.
+fn comes_back_as_another(join: &Join, before: &[Step]) -> bool {
+    let topics = |join: &Join| {
+        let mut topics: Vec<_> = join
+            .protocols
+            .iter()
+            .flat_map(|(_, topics)| topics)
+            .collect();
+        topics.sort_unstable();
+        topics.dedup();
+        topics.into_iter().copied().collect::<Vec<_>>()
+    };
+    join.who.instance.is_some()
+        && before.iter().any(|step| match step {
+            Step::Join(other) => {
+                other.who.instance == join.who.instance && topics(other) != topics(join)
+            }
+            Step::ConsumerHeartbeat(other) => other.who.instance == join.who.instance,
+            _ => false,
+        })
+}
+
 /// The difference that these answers are, if it is one that is meant.
 pub(super) fn meant(
-    step: &Step,
+    asked: &Asked<'_>,
     kafka: &[String],
     kohort: &[String],
 ) -> Option<&'static Difference> {
     let (kafka, kohort) = (kafka.join("\n"), kohort.join("\n"));
-    ALL.iter().find(|one| (one.is)(step, &kafka, &kohort))
+    ALL.iter().find(|one| (one.is)(asked, &kafka, &kohort))
 }
