@@ -105,6 +105,6 @@ pub const WORLDS: &[Named] = &[
             ..PLAIN
         },
         is_large: true,
-        known: None,
+        known: Some(Explored::of(1_410_526, 25_185_674, 32, 5)),
     },
 ];
