@@ -13,6 +13,7 @@ use rustix::process::{Resource, Rlimit, prlimit};
 
 use crate::broker::{Broker, BrokerKind};
 use crate::failure::Failure;
+use crate::install::Toolchain;
 use crate::report::Passed;
 use crate::run::Run;
 use crate::suites::Suite;
@@ -33,21 +34,20 @@ const LINES_MAX: usize = 40;
 
 /// `disk/full`, `disk/file-limit` and `disk/read-only`
 pub(crate) fn suites() -> Vec<Suite> {
-    let suite = |name: &str, run: fn(&Run) -> Result<Passed, Failure>| Suite {
-        broker: Some(BrokerKind::Kohort),
-        ..Suite::new(name, &[], run)
-    };
+    let suite =
+        |name: &str, needed: &[Toolchain], run: fn(&Run) -> Result<Passed, Failure>| Suite {
+            broker: Some(BrokerKind::Kohort),
+            ..Suite::new(name, needed, run)
+        };
     vec![
-        suite("disk/full", full),
-        suite("disk/file-limit", file_limit),
-        suite("disk/read-only", read_only),
+        suite("disk/full", &[Toolchain::Mounts], full),
+        suite("disk/file-limit", &[], file_limit),
+        suite("disk/read-only", &[Toolchain::Mounts], read_only),
     ]
 }
 
 fn full(run: &Run) -> Result<Passed, Failure> {
-    let Some(mount) = Mount::new(run, NAME, DISK_BYTES)? else {
-        return Ok(Passed::note("left out: nothing may be mounted here"));
-    };
+    let mount = Mount::new(run, NAME, DISK_BYTES)?;
     mount.put_aside("first", BALLAST_BYTES)?;
     mount.put_aside("second", BALLAST_BYTES)?;
     let mut broker = Broker::within(run, NAME, mount.words())?;
@@ -150,9 +150,7 @@ fn limit_files(broker: &Broker, bytes: Option<u64>) -> Result<(), Failure> {
 }
 
 fn read_only(run: &Run) -> Result<Passed, Failure> {
-    let Some(mount) = Mount::new(run, NAME, DISK_BYTES)? else {
-        return Ok(Passed::note("left out: nothing may be mounted here"));
-    };
+    let mount = Mount::new(run, NAME, DISK_BYTES)?;
     let mut broker = Broker::within(run, NAME, mount.words())?;
     let mut played = || {
         broker.start_again()?;

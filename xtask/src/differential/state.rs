@@ -98,37 +98,73 @@ fn from_kafka(run: &Run) -> Result<Passed, Failure> {
         .against(BrokerKind::Kohort)
         .start_broker_with("kohort", KOHORT_SETTINGS)?;
     let mut connection = Connection::open(&kohort.address())?;
-    let mut different = String::new();
-    let (mut members, mut offsets) = (0, 0);
+    let mut comparison = Comparison::default();
     for (group, known) in groups.iter().zip(&known) {
         let found = describe(&mut connection, group)?;
-        for ((step, kafka), (_, kohort)) in known.answers.iter().zip(&found.answers) {
-            let (kafka, kohort) = (std::slice::from_ref(kafka), std::slice::from_ref(kohort));
-            let asked = Asked { step, before: &[] };
-            if kafka != kohort && differences::meant(&asked, kafka, kohort).is_none() {
-                let (kafka, kohort) = (&kafka[0], &kohort[0]);
-                different.push_str(&format!("\n{group}\n  kafka:  {kafka}\n  kohort: {kohort}"));
-            }
-        }
-        offsets += known.offsets;
-        for member in &known.members {
-            members += 1;
-            if let Some(error) = go_on(&mut connection, group, member)? {
-                let id = &member.member_id;
-                different.push_str(&format!("\n{group}: member {id} cannot go on: {error}"));
-            }
-        }
+        comparison.answers(group, known, &found);
+        comparison.members(&mut connection, group, known)?;
     }
-    if !different.is_empty() {
-        return Err(Failure::new(format!(
-            "kohort has read something else{different}"
-        )));
-    }
+    let Comparison {
+        members, offsets, ..
+    } = comparison.finish("kohort")?;
     Ok(Passed::note(format!(
         "{} groups with {offsets} offsets from {segments} segments; {members} consumer members \
          went on",
         groups.len()
     )))
+}
+
+/// What a broker makes of groups that the other has kept.
+#[derive(Default)]
+pub(super) struct Comparison {
+    pub(super) different: String,
+    pub(super) members: usize,
+    pub(super) offsets: usize,
+}
+
+impl Comparison {
+    /// Takes in what both say of a group.
+    pub(super) fn answers(&mut self, group: &str, kafka: &Known, kohort: &Known) {
+        for ((step, kafka), (_, kohort)) in kafka.answers.iter().zip(&kohort.answers) {
+            let (kafka, kohort) = (std::slice::from_ref(kafka), std::slice::from_ref(kohort));
+            let asked = Asked { step, before: &[] };
+            if kafka != kohort && differences::meant(&asked, kafka, kohort).is_none() {
+                let (kafka, kohort) = (&kafka[0], &kohort[0]);
+                self.different
+                    .push_str(&format!("\n{group}\n  kafka:  {kafka}\n  kohort: {kohort}"));
+            }
+        }
+    }
+
+    /// Lets the members of a group go on with what they were told before.
+    pub(super) fn members(
+        &mut self,
+        connection: &mut Connection,
+        group: &str,
+        known: &Known,
+    ) -> Result<(), Failure> {
+        self.offsets += known.offsets;
+        for member in &known.members {
+            self.members += 1;
+            if let Some(error) = go_on(connection, group, member)? {
+                let id = &member.member_id;
+                self.different
+                    .push_str(&format!("\n{group}: member {id} cannot go on: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A failure if `reader` has read anything else than was written.
+    pub(super) fn finish(self, reader: &str) -> Result<Self, Failure> {
+        match self.different.is_empty() {
+            true => Ok(self),
+            false => Err(Failure::new(format!(
+                "{reader} has read something else{}",
+                self.different
+            ))),
+        }
+    }
 }
 
 /// What a broker says of a group.
@@ -213,7 +249,7 @@ pub(super) fn describe(connection: &mut Connection, group: &str) -> Result<Known
 
 /// A heartbeat with the epoch that Kafka gave; the error, if it is refused. One whose members are
 /// away for a while has nobody to go on.
-pub(super) fn go_on(
+fn go_on(
     connection: &mut Connection,
     group: &str,
     member: &DescribedConsumerGroupMember,

@@ -17,11 +17,10 @@ use kohort_wire::{ByteString, ErrorCode, Uuid};
 use serde_json::json;
 
 use super::connection::{Connection, Received, decode};
-use super::differences::Asked;
 use super::play::play_among;
-use super::state::{KAFKA_SETTINGS, Known, OFFSETS_TOPIC, describe, go_on, retried, topics};
+use super::state::{Comparison, KAFKA_SETTINGS, Known, OFFSETS_TOPIC, describe, retried, topics};
 use super::step::{Script, Step, Topic};
-use super::{differences, generate, settings};
+use super::{generate, settings};
 use crate::broker::BrokerKind;
 use crate::failure::Failure;
 use crate::install::Toolchain;
@@ -123,35 +122,19 @@ fn to_kafka(run: &Run) -> Result<Passed, Failure> {
     let segments = hand_over(kohort.folder(), &logs)?;
     kafka.start_again()?;
     let mut connection = Connection::open(&kafka.address())?;
-    let mut different = String::new();
-    let (mut members, mut offsets) = (0, 0);
+    let mut comparison = Comparison::default();
     let found = describe_all(&mut connection, &groups)?;
     for ((group, known), found) in groups.iter().zip(&known).zip(&found) {
-        for ((step, kohort), (_, kafka)) in known.answers.iter().zip(&found.answers) {
-            let (kafka, kohort) = (std::slice::from_ref(kafka), std::slice::from_ref(kohort));
-            let asked = Asked { step, before: &[] };
-            if kafka != kohort && differences::meant(&asked, kafka, kohort).is_none() {
-                let (kafka, kohort) = (&kafka[0], &kohort[0]);
-                different.push_str(&format!("\n{group}\n  kohort: {kohort}\n  kafka:  {kafka}"));
-            }
-        }
-        offsets += known.offsets;
-        for member in &known.members {
-            members += 1;
-            if let Some(error) = go_on(&mut connection, group, member)? {
-                let id = &member.member_id;
-                different.push_str(&format!("\n{group}: member {id} cannot go on: {error}"));
-            }
-        }
+        comparison.answers(group, found, known);
+        comparison.members(&mut connection, group, known)?;
     }
     if let Some(error) = classic.go_on(&mut connection)? {
-        different.push_str(&format!("\n{CLASSIC_GROUP} cannot go on: {error}"));
+        let text = format!("\n{CLASSIC_GROUP} cannot go on: {error}");
+        comparison.different.push_str(&text);
     }
-    if !different.is_empty() {
-        return Err(Failure::new(format!(
-            "Kafka has read something else{different}"
-        )));
-    }
+    let Comparison {
+        members, offsets, ..
+    } = comparison.finish("Kafka")?;
     // Going on made nobody rebalance: Kafka takes the topics for those that kohort assigned.
     for (group, known) in groups.iter().zip(&known) {
         let epoch = describe(&mut connection, group)?.epoch;

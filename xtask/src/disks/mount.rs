@@ -21,8 +21,8 @@ pub(super) struct Mount {
 }
 
 impl Mount {
-    /// Mounts it on the data folder `name`; `None` where that may not be done.
-    pub(super) fn new(run: &Run, name: &str, bytes: u64) -> Result<Option<Self>, Failure> {
+    /// Mounts it on the data folder `name`.
+    pub(super) fn new(run: &Run, name: &str, bytes: u64) -> Result<Self, Failure> {
         let folder = run.data().join(name);
         fs::create_dir_all(&folder)?;
         // Needs no rights where users may have namespaces, in which they are root.
@@ -35,15 +35,15 @@ impl Mount {
             let _ = sender.send(line.map(str::to_owned));
         })?;
         match lines.recv_timeout(LIMIT) {
-            Ok(Some(line)) if line == "mounted" => Ok(Some(Self {
+            Ok(Some(line)) if line == "mounted" => Ok(Self {
                 run: run.clone(),
                 folder,
                 holder,
-            })),
-            _ => {
-                println!("   nothing can be mounted: {}", holder.log().trim());
-                Ok(None)
-            }
+            }),
+            _ => Err(Failure::new(format!(
+                "nothing can be mounted: {}",
+                holder.log().trim()
+            ))),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The languages that suites need on the machine.
+//! What suites need of the machine: languages, and rights.
 
 use std::process::{Command, Stdio};
 
@@ -17,6 +17,8 @@ pub(crate) enum Toolchain {
     Java,
     /// A C and a C++ compiler with `make` and `pkg-config`, and the headers of zlib and OpenSSL
     C,
+    /// `unshare` and the right to mount a file system where only the suite sees it
+    Mounts,
 }
 
 impl Toolchain {
@@ -31,6 +33,15 @@ impl Toolchain {
                 &["javac", "-version"],
                 &["mvn", "--version"],
             ],
+            Self::Mounts => &[&[
+                "unshare",
+                "--user",
+                "--map-root-user",
+                "--mount",
+                "sh",
+                "-c",
+                "mount -t tmpfs none /tmp",
+            ]],
             Self::C => &[
                 &["c++", "--version"],
                 &["make", "--version"],
@@ -42,7 +53,7 @@ impl Toolchain {
         }
     }
 
-    /// The first program or header that is not on the machine, if one is missing.
+    /// The first program, header or right that is not on the machine, if one is missing.
     pub(crate) fn missing(self) -> Option<&'static str> {
         let works = |probe: &[&str]| {
             let mut command = Command::new(probe[0]);
@@ -55,6 +66,7 @@ impl Toolchain {
             .find(|probe| !works(probe))
             .map(|probe| match probe {
                 ["cc", _, "-include", header, ..] => header,
+                ["unshare", ..] => "right to mount",
                 probe => probe[0],
             })
     }
