@@ -70,6 +70,8 @@ pub(crate) struct ClassicGroup {
     pub(crate) topics_version: Option<i64>,
     /// The end of the join phase or of the sync phase.
     pub(crate) rebalance: Deadline,
+    /// The join phase was to end, and nobody had joined: it goes on.
+    pub(crate) is_overdue: bool,
     /// While a group that was empty waits for more members: how much longer it may wait in all, and
     /// whether another has come since the wait was last extended.
     pub(crate) initial_delay: Option<InitialDelay>,

@@ -95,6 +95,7 @@ impl ClassicStep<'_, '_> {
             }
         }
         self.group.pending_sync.clear();
+        self.group.is_overdue = false;
         let was_empty = self.group.is_empty();
         self.move_to(ClassicState::PreparingRebalance);
         if was_empty {
@@ -127,9 +128,10 @@ impl ClassicStep<'_, '_> {
     }
 
     /// Ends the join phase: who has not joined is out, and the rest is the next generation. Static
-    /// members are not put out before their session ends.
+    /// members are not put out before their session ends, unless a rewind waits for them.
     fn complete_join(&mut self) {
         self.group.initial_delay = None;
+        self.group.is_overdue = false;
         let absent = self
             .group
             .members()
@@ -144,6 +146,7 @@ impl ClassicStep<'_, '_> {
         }
         if !self.group.elect_joined_leader() {
             // Only static members that have not come: their sessions decide.
+            self.group.is_overdue = true;
             // A timeout of 0 or less would come round again at once, for ever.
             let timeout_ms = self.group.rebalance_timeout_ms().max(STATIC_WAIT_MIN_MS);
             return self.expect_rebalance(timeout_ms);
@@ -286,7 +289,7 @@ impl ClassicStep<'_, '_> {
     }
 
     /// Removes members that did not do in time what they had to, if there are any.
-    fn put_out(&mut self, member_ids: Vec<Id>, failure: Failure) -> Option<Cause> {
+    pub(crate) fn put_out(&mut self, member_ids: Vec<Id>, failure: Failure) -> Option<Cause> {
         let timeout_ms = self.group.rebalance_timeout_ms().into();
         let members: Few<Who> = member_ids.iter().map(|id| self.who(id)).collect();
         for member_id in &member_ids {

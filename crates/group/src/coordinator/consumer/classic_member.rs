@@ -82,6 +82,7 @@ impl Shard {
         consumer.reconcile(&member_id, subscription.has_changed, Some(&join.owned));
         consumer.restart_session(&member_id);
         consumer.unlimit(&member_id, |rebalance| &mut rebalance.join);
+        consumer.limit_rewound(&member_id);
         let timeout_ms = rebalance_timeout_ms(&request);
         consumer.limit(&member_id, timeout_ms, |rebalance| &mut rebalance.sync);
         let response = consumer.joined(&member_id);

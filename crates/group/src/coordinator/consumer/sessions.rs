@@ -49,6 +49,19 @@ impl ConsumerStep<'_, '_> {
         }
     }
 
+    /// Gives a classic member that has joined again with partitions of a rewind its rebalance timeout
+    /// to let go of them, once. Kafka waits for as long as it says that it has them.
+    pub(super) fn limit_rewound(&mut self, member_id: &Id) {
+        let (Some(withheld), Some(member)) = (self.withheld, self.group.member(member_id)) else {
+            return;
+        };
+        let is_limited = member.rebalance.revoke.is_some();
+        if !is_limited && !member.current.revoking.all().is_disjoint(withheld) {
+            let timeout_ms = member.profile.rebalance_timeout_ms;
+            self.limit(member_id, timeout_ms, |rebalance| &mut rebalance.revoke);
+        }
+    }
+
     /// The limits that the member had while it spoke the classic protocol mean nothing any more.
     pub(super) fn forget_classic_limits(&mut self, member_id: &Id) {
         if let Some(member) = self.group.member_mut(member_id) {

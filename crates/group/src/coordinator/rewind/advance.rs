@@ -26,6 +26,8 @@ enum Next {
     TakeFromClassic,
     /// Members may hold some of them, and it is not known which.
     PutOut(Vec<Id>),
+    /// Members have not let go in time.
+    PutOutOverdue(Vec<Id>),
 }
 
 impl Shard {
@@ -70,6 +72,11 @@ impl Shard {
                 Next::PutOut(member_ids) => {
                     for member_id in member_ids {
                         self.put_out_for_rewind(group_id, &member_id, step);
+                    }
+                }
+                Next::PutOutOverdue(member_ids) => {
+                    if let Some(mut classic) = self.classic_step(group_id, step) {
+                        classic.put_out_overdue(member_ids);
                     }
                 }
             }
@@ -134,6 +141,13 @@ fn next_of_classic(group: &ClassicGroup, rewind: &Rewind) -> Next {
         (ClassicState::Empty, _) => Next::Finish,
         // All its members are new, and have never had anything.
         (ClassicState::PreparingRebalance, _) if group.initial_delay.is_some() => Next::Finish,
+        // Static members stay in a group in which nobody rejoins, for as long as they send heartbeats.
+        (ClassicState::PreparingRebalance, Some(_)) if group.is_overdue => {
+            match group.holders(rewind) {
+                none if none.is_empty() => Next::Finish,
+                holders => Next::PutOutOverdue(holders),
+            }
+        }
         (ClassicState::PreparingRebalance, Some(_)) => Next::Wait,
         // The members of this generation have joined since.
         (_, Some(begun_at)) if group.generation != begun_at => Next::Finish,

@@ -7,7 +7,7 @@ use crate::coordinator::{
     Id, Record, Shard,
     classic::{ClassicGroup, ClassicMember, ClassicState, ClassicStep},
     consumer::embedded,
-    history::Cause,
+    history::{Cause, Failure},
     shard::Step,
 };
 
@@ -28,6 +28,18 @@ impl Rewind {
         self.contains_any(&subscription.owned_partitions)
     }
 
+    /// Whether a member has said that it owns one of them.
+    fn is_claimed_by(&self, member: &ClassicMember) -> bool {
+        let mut protocols = member.protocols.iter();
+        protocols.any(|protocol| self.is_claimed(&protocol.metadata))
+    }
+
+    /// Whether one of them is assigned to a member.
+    fn is_assigned_to(&self, member: &ClassicMember) -> bool {
+        let assignment = embedded::read_assignment(&member.assignment).unwrap_or_default();
+        self.contains_any(&assignment.assigned_partitions)
+    }
+
     fn contains_any(&self, topics: &[kohort_wire::messages::TopicPartitions]) -> bool {
         topics.iter().any(|topic| {
             let mut partitions = topic.partitions.iter();
@@ -46,28 +58,30 @@ impl ClassicGroup {
         }
     }
 
+    /// Members that may hold partitions of the rewind: they have said so, or were assigned some and
+    /// have not joined since, when they would have said so.
+    pub(super) fn holders(&self, rewind: &Rewind) -> Vec<Id> {
+        self.those(|member| {
+            rewind.is_claimed_by(member)
+                || member.parked_join.is_none() && rewind.is_assigned_to(member)
+        })
+    }
+
     /// Members that would keep partitions of the rewind through a rebalance.
     fn keepers(&self, rewind: &Rewind) -> Vec<Id> {
         let is_eager = self
             .protocol
             .as_deref()
             .is_none_or(|name| EAGER.contains(&name));
-        let keeps = |member: &&ClassicMember| {
-            let claims = member
-                .protocols
-                .iter()
-                .any(|protocol| rewind.is_claimed(&protocol.metadata));
-            // What it says when it joins is newer than what it was assigned before.
-            let is_assigned = !is_eager && member.parked_join.is_none() && {
-                let assignment = embedded::read_assignment(&member.assignment);
-                rewind.contains_any(&assignment.unwrap_or_default().assigned_partitions)
-            };
-            claims || is_assigned
-        };
-        self.members()
-            .filter(keeps)
-            .map(|member| member.id.clone())
-            .collect()
+        match is_eager {
+            true => self.those(|member| rewind.is_claimed_by(member)),
+            false => self.holders(rewind),
+        }
+    }
+
+    fn those(&self, is_one: impl Fn(&ClassicMember) -> bool) -> Vec<Id> {
+        let those = self.members().filter(|member| is_one(member));
+        those.map(|member| member.id.clone()).collect()
     }
 }
 
@@ -147,6 +161,17 @@ impl ClassicStep<'_, '_> {
             return self.maybe_complete_join();
         }
         self.prepare_rebalance(rewind.cause());
+    }
+
+    /// Puts out members that have had their time to rejoin, and have not. In Kafka they would stay.
+    pub(super) fn put_out_overdue(&mut self, member_ids: Vec<Id>) {
+        if let Some(cause) = self.put_out(member_ids, Failure::Rejoin) {
+            self.event(cause);
+        }
+        self.maybe_complete_join();
+        if self.group.is(ClassicState::PreparingRebalance) {
+            self.write_members(self.group.generation);
+        }
     }
 
     fn put_out_keepers(&mut self, member_ids: &[Id]) {

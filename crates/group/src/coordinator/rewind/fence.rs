@@ -36,8 +36,10 @@ impl Group {
             Members::Classic(group) => {
                 // A generation that was never assigned anything has nothing to commit.
                 let is_assigned = group.is_empty() || group.assigned_generation == group.generation;
+                let is_overdue = group.is_overdue;
                 match group.assignee(topic_name, partition) {
-                    None if is_assigned => Ok(()),
+                    // The assignee may have been put out, and the generation is still the same.
+                    None if is_assigned && !is_overdue => Ok(()),
                     Some(assignee) if is_assigned && **assignee == *request.member_id => Ok(()),
                     _ => Err(ErrorCode::REBALANCE_IN_PROGRESS),
                 }

@@ -24,8 +24,10 @@
 //!
 //! All that is needed to go on is in the records: a coordinator that takes over finishes what was
 //! begun. A rewind ends when all owners have let go, which their session and rebalance timeouts
-//! bound; it is given up if a topic is deleted under it, or if somebody asks for that (the option
-//! `cancel` of the mark). A client whose answer was lost may ask again ([`repeat`]). What was committed before is kept with
+//! bound, also where these put out nobody otherwise: static members of a classic group in which
+//! nobody rejoins, classic members of a consumer group that rejoin without letting go. It is given
+//! up if a topic is deleted under it, or if somebody asks for that (the option `cancel` of the mark).
+//! A client whose answer was lost may ask again ([`repeat`]). What was committed before is kept with
 //! the [`Rewound`] record until the next rewind, so that it can be undone: an OffsetFetch by the
 //! member [`BEFORE_MEMBER`] reads it.
 //!

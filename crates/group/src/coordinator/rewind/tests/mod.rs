@@ -1,6 +1,7 @@
 //! Rewinds in virtual time.
 
 mod asking;
+mod bounded;
 mod classic;
 mod consumer;
 mod crashes;
