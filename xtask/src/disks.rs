@@ -37,6 +37,7 @@ pub(crate) fn suites() -> Vec<Suite> {
     let suite =
         |name: &str, needed: &[Toolchain], run: fn(&Run) -> Result<Passed, Failure>| Suite {
             broker: Some(BrokerKind::Kohort),
+            is_ours_alone: true,
             ..Suite::new(name, needed, run)
         };
     vec![

@@ -130,6 +130,9 @@ struct Selection {
     /// The program to test, instead of the one built here
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// No second try for a suite of other people's programs that fails
+    #[arg(long)]
+    once: bool,
     /// Print the names of steps and suites, and run nothing
     #[arg(long)]
     list: bool,
@@ -277,8 +280,17 @@ fn run_suites(
         match suite.missing_toolchain(run.broker_kind()) {
             Some(missing) => report.skip(&suite.name, &missing),
             None => {
-                let run = run.in_suite(&suite.name)?;
-                report.run(&suite.name, || (suite.run)(&run));
+                let play = |tries| {
+                    if tries > 1 {
+                        run.keep_logs(&suite.name)?;
+                    }
+                    (suite.run)(&run.in_suite(&suite.name)?)
+                };
+                if selection.once || suite.is_ours_alone {
+                    report.run(&suite.name, || play(1));
+                } else {
+                    report.run_twice(&suite.name, play);
+                }
             }
         }
     }

@@ -20,10 +20,22 @@ impl Passed {
             clients: Vec::new(),
         }
     }
+
+    fn words(&self) -> String {
+        let words = self.clients.iter().chain([&self.note]);
+        let words: Vec<&str> = words.map(String::as_str).collect();
+        words
+            .into_iter()
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
 }
 
 enum Ending {
     Passed(Passed),
+    /// At the second try only; how the first failed.
+    PassedThen(Passed, String),
     Failed(String),
     Skipped(String),
 }
@@ -40,23 +52,48 @@ impl Report {
         println!("── {name}");
         let began = Instant::now();
         let ending = match step() {
-            Ok(passed) => {
-                println!(
-                    "   passed in {:.1} s  {}",
-                    began.elapsed().as_secs_f64(),
-                    passed.note
-                );
-                Ending::Passed(passed)
-            }
+            Ok(passed) => Ending::Passed(passed),
+            Err(failure) => Ending::Failed(failure.to_string()),
+        };
+        self.ended(name, ending, began);
+    }
+
+    /// Runs a step, and once more if it fails; it is given which try this is.
+    pub(crate) fn run_twice(
+        &mut self,
+        name: &str,
+        mut step: impl FnMut(usize) -> Result<Passed, Failure>,
+    ) {
+        println!("── {name}");
+        let began = Instant::now();
+        let ending = match step(1) {
+            Ok(passed) => Ending::Passed(passed),
             Err(failure) => {
-                println!(
-                    "   FAILED after {:.1} s: {failure}",
-                    began.elapsed().as_secs_f64()
-                );
-                Ending::Failed(failure.to_string())
+                println!("   failed, and is tried once more: {failure}");
+                match step(2) {
+                    Ok(passed) => Ending::PassedThen(passed, failure.to_string()),
+                    Err(again) => Ending::Failed(format!("{again}\n    before that: {failure}")),
+                }
             }
         };
-        self.steps.push((name.to_owned(), ending, began.elapsed()));
+        self.ended(name, ending, began);
+    }
+
+    fn ended(&mut self, name: &str, ending: Ending, began: Instant) {
+        let took = began.elapsed();
+        let seconds = took.as_secs_f64();
+        match &ending {
+            Ending::Passed(passed) => println!("   passed in {seconds:.1} s  {}", passed.note),
+            Ending::PassedThen(passed, _) => {
+                println!(
+                    "   passed at the second try in {seconds:.1} s  {}",
+                    passed.note
+                );
+            }
+            Ending::Failed(why) => println!("   FAILED after {seconds:.1} s: {why}"),
+            Ending::Skipped(why) => println!("   SKIPPED: {why}"),
+        }
+        self.steps.push((name.to_owned(), ending, took));
     }
 
     /// Notes a step that could not run. Under `CI=true` that is a failure.
@@ -88,14 +125,17 @@ impl Report {
         );
         let (mut passed, mut failed, mut skipped) = (0, 0, 0);
         let mut failures = Vec::new();
+        let mut unsteady = Vec::new();
         for (name, ending, took) in &self.steps {
             let (word, what) = match ending {
                 Ending::Passed(result) => {
                     passed += 1;
-                    let mut words = result.clients.clone();
-                    words.push(result.note.clone());
-                    words.retain(|word| !word.is_empty());
-                    ("passed", words.join("; "))
+                    ("passed", result.words())
+                }
+                Ending::PassedThen(result, why) => {
+                    passed += 1;
+                    unsteady.push((name, why));
+                    ("passed", format!("at the second try; {}", result.words()))
                 }
                 Ending::Failed(why) => {
                     failed += 1;
@@ -116,10 +156,62 @@ impl Report {
             println!("\n{skipped} SKIPPED: this machine lacks what they need (see the table).");
         }
         // Once more, where whoever reads only the end sees it.
+        for (name, why) in unsteady {
+            println!("\n── {name} passed at its second try; at the first: {why}");
+        }
         for (name, why) in failures {
             println!("\n── {name} FAILED: {why}");
         }
         println!("\n{passed} passed, {failed} failed, {skipped} skipped");
         failed == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_is_tried_once_more_and_passes_if_that_does() {
+        let mut report = Report::default();
+        let mut tries = Vec::new();
+        report.run_twice("a race", |number| {
+            tries.push(number);
+            match number {
+                1 => Err(Failure::new("no answer")),
+                _ => Ok(Passed::note("3 checks")),
+            }
+        });
+        assert_eq!(tries, [1, 2]);
+        assert!(matches!(&report.steps[0].1, Ending::PassedThen(_, why) if why == "no answer"));
+        assert!(report.finish());
+    }
+
+    #[test]
+    fn what_fails_twice_fails_with_both_reasons() {
+        let mut report = Report::default();
+        report.run_twice("broken", |number| {
+            Err(Failure::new(format!("reason {number}")))
+        });
+        let Ending::Failed(why) = &report.steps[0].1 else {
+            panic!("it has not failed")
+        };
+        assert!(
+            why.contains("reason 1") && why.contains("reason 2"),
+            "{why}"
+        );
+        assert!(!report.finish());
+    }
+
+    #[test]
+    fn what_passes_runs_once() {
+        let mut report = Report::default();
+        let mut runs = 0;
+        report.run_twice("steady", |_| {
+            runs += 1;
+            Ok(Passed::default())
+        });
+        assert_eq!(runs, 1);
+        assert!(matches!(report.steps[0].1, Ending::Passed(_)));
     }
 }

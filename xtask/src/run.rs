@@ -60,6 +60,17 @@ impl Run {
         })
     }
 
+    /// Puts aside the logs of a suite that failed and is tried again: `<suite>-first`.
+    pub(crate) fn keep_logs(&self, suite: &str) -> Result<(), Failure> {
+        let folder = suite.replace('/', "-");
+        let all = self.workspace.made("logs")?;
+        let kept = all.join(format!("{folder}-first"));
+        if kept.exists() {
+            fs::remove_dir_all(&kept)?;
+        }
+        Ok(fs::rename(all.join(folder), kept)?)
+    }
+
     pub(crate) fn workspace(&self) -> &Workspace {
         &self.workspace
     }

@@ -34,6 +34,10 @@ pub(crate) struct Suite {
     pub(crate) slow: bool,
     /// Runs only when `--only` chooses it, or with `--full`
     pub(crate) on_demand: bool,
+    /// Only kohort's own programs take part, or what it judges may be a loss: it counts as it ends.
+    /// The others get a second try, since other people's programs have races and time limits that
+    /// nobody here can mend.
+    pub(crate) is_ours_alone: bool,
     /// The broker that it starts, if it is about one; else what `--broker` says
     pub(crate) broker: Option<BrokerKind>,
     /// Without these the suite is skipped.
@@ -53,6 +57,7 @@ impl Suite {
             name: name.into(),
             slow: false,
             on_demand: false,
+            is_ours_alone: false,
             broker: None,
             toolchains,
             run: Box::new(run),
@@ -95,11 +100,15 @@ fn groups() -> Vec<Suite> {
     let mut suites = Vec::new();
     for source in catalog::ALL {
         for &protocol in source.protocols {
-            suites.push(Suite::new(
+            let suite = Suite::new(
                 format!("{}/{}", source.name, protocol.name()),
                 &[source.toolchain, catalog::ADMINISTRATOR.toolchain],
                 move |run| scenario::group(run, source, protocol),
-            ));
+            );
+            suites.push(Suite {
+                is_ours_alone: source.name == catalog::KOHORT.name,
+                ..suite
+            });
         }
     }
     suites
@@ -110,11 +119,15 @@ fn static_members() -> Vec<Suite> {
     let mut suites = Vec::new();
     for source in catalog::ALL {
         for &protocol in source.static_members {
-            suites.push(Suite::new(
+            let suite = Suite::new(
                 format!("static/{}/{}", source.name, protocol.name()),
                 &[source.toolchain, catalog::ADMINISTRATOR.toolchain],
                 move |run| scenario::static_members(run, source, protocol),
-            ));
+            );
+            suites.push(Suite {
+                is_ours_alone: source.name == catalog::KOHORT.name,
+                ..suite
+            });
         }
     }
     suites
@@ -202,6 +215,7 @@ fn kills(protocol: Protocol) -> Suite {
     });
     Suite {
         broker: Some(BrokerKind::Kohort),
+        is_ours_alone: true,
         slow: true,
         // Groups of both protocols are there in either.
         on_demand: protocol == Protocol::Classic,

@@ -80,6 +80,7 @@ fn suite(
     let name = format!("client/{what}/{}", broker.name());
     Suite {
         broker: Some(broker),
+        is_ours_alone: broker == BrokerKind::Kohort,
         ..Suite::new(name, &[catalog::KOHORT.toolchain], run)
     }
 }

@@ -291,9 +291,14 @@ async fn close(world: &World, protocol: &str) -> Checked {
     ensure!(took < Duration::from_millis(100), "dropping took {took:?}");
     ensure!(closing < Duration::from_secs(4), "closing took {closing:?}");
     ensure!(result.is_err(), "nobody can have answered");
+    // What comes next is not to meet a cluster that still looks for itself.
     until("all nodes are back", async || {
         let cluster = world.admin.describe_cluster().await;
-        Ok(cluster.is_ok_and(|cluster| cluster.brokers.len() == world.nodes))
+        Ok(cluster.is_ok_and(|cluster| {
+            let there = cluster.brokers.iter().filter(|broker| !broker.fenced);
+            there.count() == world.nodes
+        }))
     })
-    .await
+    .await?;
+    whole(world, &topic).await
 }

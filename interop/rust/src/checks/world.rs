@@ -9,7 +9,7 @@ use kohort::consumer::Seek;
 use kohort::rpc::Destination;
 use kohort::rpc::messages::{MetadataRequest, MetadataRequestTopic};
 use kohort::{
-    Admin, ClientConfig, Consumer, ConsumerConfig, IsolationLevel, OffsetSpec, Producer,
+    Admin, ClientConfig, Consumer, ConsumerConfig, ErrorCode, IsolationLevel, OffsetSpec, Producer,
     ProducerConfig, ProducerRecord, Properties, TopicPartition,
 };
 use tokio::time::{sleep, timeout};
@@ -89,9 +89,14 @@ impl World {
     }
 
     pub(crate) async fn create(&self, name: &str, partitions: i32) -> Checked {
-        self.admin
-            .create_topic(&NewTopic::new(name, partitions))
-            .await?;
+        let created = self.admin.create_topic(&NewTopic::new(name, partitions));
+        match created.await {
+            // The name is nobody else's: an attempt before this one has created it, and its answer
+            // was lost. Controllers that lose their office answer NOT_CONTROLLER to what they have
+            // done, and brokers send such a request again themselves.
+            Err(error) if error.code() == Some(ErrorCode::TOPIC_ALREADY_EXISTS) => {}
+            created => drop(created?),
+        }
         // Every broker learns of it a little later, one after the other.
         let named = MetadataRequestTopic {
             name: Some(name.into()),
@@ -109,7 +114,10 @@ impl World {
             .collect();
         until("every broker knows the new topic", async || {
             for &id in &ids {
-                let known = cluster.call(&Destination::Broker(id), &asked).await?;
+                // Sent once: a connection that has just ended is no reason to give up.
+                let Ok(known) = cluster.call(&Destination::Broker(id), &asked).await else {
+                    return Ok(false);
+                };
                 let there = known.topics.iter().flat_map(|topic| &topic.partitions);
                 if there.filter(|partition| partition.leader_id >= 0).count() != partitions as usize
                 {
