@@ -104,18 +104,22 @@ async fn prints(broker: &Broker, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Asks again and again until what the program prints is as it is to be.
+/// Asks again and again until what the program prints is as it is to be. That a group is not there
+/// yet, it says by failing.
 async fn until(broker: &Broker, arguments: &[&str], is_so: impl Fn(&str) -> bool) -> String {
+    let mut last = String::new();
     let asking = async {
         loop {
-            let text = prints(broker, arguments).await;
-            if is_so(&text) {
+            let output = run(broker, arguments).await;
+            let text = String::from_utf8(output.stdout).expect("text");
+            if output.status.success() && is_so(&text) {
                 return text;
             }
+            last = text + &String::from_utf8_lossy(&output.stderr);
         }
     };
     let so = tokio::time::timeout(LIMIT, asking).await;
-    so.unwrap_or_else(|_| panic!("{arguments:?} never says it"))
+    so.unwrap_or_else(|_| panic!("{arguments:?} never says it, but {last}"))
 }
 
 /// The program while it watches; it ends with this.

@@ -89,8 +89,8 @@ impl World {
     }
 
     pub(crate) async fn create(&self, name: &str, partitions: i32) -> Checked {
-        let created = self.admin.create_topic(&NewTopic::new(name, partitions));
-        match created.await {
+        let topic = NewTopic::new(name, partitions);
+        match self.admin.create_topic(&topic).await {
             // The name is nobody else's: an attempt before this one has created it, and its answer
             // was lost. Controllers that lose their office answer NOT_CONTROLLER to what they have
             // done, and brokers send such a request again themselves.
