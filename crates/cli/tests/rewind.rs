@@ -13,7 +13,10 @@ use kohort_broker::Broker;
 use serde_json::Value;
 
 async fn broker() -> Broker {
-    let builder = Broker::builder().set("offsets.topic.num.partitions", "1");
+    let builder = Broker::builder()
+        .set("offsets.topic.num.partitions", "1")
+        // The records say that they are from 1970, and are to stay.
+        .set("log.retention.ms", "-1");
     let broker = builder.start().await.expect("a broker in memory starts");
     let config = ProducerConfig::new(&broker.address().to_string());
     let producer = Producer::connect(config).await.expect("connected");

@@ -35,7 +35,9 @@ pub struct TestBroker {
 }
 
 impl TestBroker {
-    /// A broker in memory. Classic groups do not wait for more members when they begin.
+    /// A broker in memory. Unlike one with the defaults, classic groups do not wait for more members
+    /// when they begin, and records are kept however old they say they are
+    /// (`log.retention.ms=-1`): tests like to write fixed times.
     pub async fn start() -> std::result::Result<TestBroker, StartError> {
         TestBroker::start_with(std::iter::empty::<(String, String)>()).await
     }
@@ -53,7 +55,8 @@ impl TestBroker {
             .listen("127.0.0.1:0")
             // Clients come back to the place where requests can be lost.
             .advertise(servers.clone())
-            .set("group.initial.rebalance.delay.ms", "0");
+            .set("group.initial.rebalance.delay.ms", "0")
+            .set("log.retention.ms", "-1");
         for (name, value) in settings {
             builder = builder.set(name, value);
         }

@@ -31,6 +31,8 @@ pub(crate) async fn servers() -> Servers {
     let builder = kohort_broker::Broker::builder()
         .listen("127.0.0.1:0")
         .set("group.initial.rebalance.delay.ms", "0")
+        // The records say that they are old, and a busy machine may give a test half a minute.
+        .set("log.retention.ms", "-1")
         .set("auto.create.topics.enable", "false");
     let broker = builder.start().await.unwrap();
     Servers {

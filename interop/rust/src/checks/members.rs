@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::ensure;
-use crate::world::{Checked, World, number};
+use crate::world::{AT_ONCE, Checked, World, number};
 
 const POLL: Duration = Duration::from_millis(100);
 const CLOSE: Duration = Duration::from_secs(20);
@@ -253,7 +253,7 @@ impl Progress {
                     // Nothing of it is waited for: this is one thread.
                     let took = began.elapsed();
                     self.book.vanish(self.number);
-                    ensure!(took < Duration::from_millis(100), "dropping took {took:?}");
+                    ensure!(took < AT_ONCE, "dropping took {took:?}");
                     return Ok(());
                 }
             }

@@ -18,6 +18,8 @@ pub(crate) type Checked<T = ()> = Result<T, Box<dyn std::error::Error + Send + S
 
 /// For something that must happen.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+/// For what waits for nobody, on a machine that has much to do.
+pub(crate) const AT_ONCE: Duration = Duration::from_secs(1);
 /// For something that must not.
 pub(crate) const QUIET: Duration = Duration::from_millis(300);
 
