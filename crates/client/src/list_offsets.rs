@@ -34,7 +34,9 @@ pub enum OffsetSpec {
 impl OffsetSpec {
     const fn timestamp(self) -> i64 {
         match self {
-            OffsetSpec::Timestamp(timestamp) => timestamp,
+            // Negative numbers stand for the others.
+            OffsetSpec::Timestamp(timestamp @ 0..) => timestamp,
+            OffsetSpec::Timestamp(_) => 0,
             OffsetSpec::Latest => -1,
             OffsetSpec::Earliest => -2,
             OffsetSpec::MaxTimestamp => -3,

@@ -6,7 +6,7 @@ use kohort_wire::{ErrorCode, codec::Versions, messages::OffsetCommitRequest};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::Instrument;
 
-use super::{Consumer, shared::Shared};
+use super::{Consumer, in_order::InOrder, shared::Shared};
 use crate::{
     CommittedOffset, Error, Result, TopicPartition,
     committed::{commit_request, commit_response},
@@ -38,9 +38,26 @@ async fn try_commit(
     if offsets.is_empty() {
         return Ok(());
     }
+    for (name, offset) in offsets {
+        if offset.offset < 0 {
+            return Err(Error::State(format!("{name} has no negative offsets")));
+        }
+    }
     let to = Destination::Group(group_id.clone());
     let mut retry = shared.cluster.retry_for("committing offsets", timeout);
+    let mut in_order = InOrder::new(shared, offsets);
+    let mut last: Option<Error> = None;
     loop {
+        if let Some(last) = &last {
+            let wait = in_order.is_overtaken();
+            if in_order.is_empty() {
+                return in_order.outcome();
+            }
+            if wait {
+                retry.failed(last.clone()).await?;
+                continue;
+            }
+        }
         let committer = {
             let state = shared.lock();
             if state.subscribed && state.committer.is_none() {
@@ -54,10 +71,11 @@ async fn try_commit(
             .is_some_and(|member| member.consumer_protocol);
         // Version 10 names topics by id; members of the consumer protocol need version 9.
         let versions = Versions::new(if consumer_protocol { 9 } else { 2 }, 9);
+        let offsets = in_order.offsets();
         let attempt = async {
             let connection = shared.cluster.connection(&to, Lane::Group).await?;
             let version = connection.version_of::<OffsetCommitRequest>(versions)?;
-            let request = commit_request(group_id, committer.as_ref(), offsets);
+            let request = commit_request(group_id, committer.as_ref(), &offsets);
             let timeout = shared.cluster.config().request_timeout;
             connection.call(&request, version, timeout).await
         };
@@ -65,21 +83,18 @@ async fn try_commit(
             Ok(response) => commit_response(response),
             Err(error) => {
                 shared.cluster.note_error(&to, &error);
+                last = Some(error.clone());
                 retry.failed(error).await?;
                 continue;
             }
         };
         let error = results.into_iter().find_map(|(_, result)| result.err());
         let Some(error) = error else {
-            let mut state = shared.lock();
-            for (name, offset) in offsets {
-                if let Some(partition) = state.partitions.get_mut(name) {
-                    partition.committed_at(offset);
-                }
-            }
-            return Ok(());
+            in_order.done();
+            return in_order.outcome();
         };
         shared.cluster.note_error(&to, &error);
+        last = Some(error.clone());
         // The member's epoch has moved on while the request was on its way.
         let stale = error.code() == Some(ErrorCode::STALE_MEMBER_EPOCH) && {
             let now = shared.lock().committer.clone();

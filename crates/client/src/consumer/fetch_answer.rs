@@ -191,6 +191,11 @@ fn failed(
             if partition.preferred_replica.take().is_some() && leader != Some(broker) {
                 return (None, false);
             }
+            // What comes before it is to be given to the application first: until then it is not
+            // where the application is that is out of range. It is asked again a little later.
+            if !partition.is_given_up_to(asked.offset) {
+                return (None, false);
+            }
             match shared.config.offset_reset.spec() {
                 Some(spec) => {
                     tracing::info!(partition = %asked.name, offset = asked.offset,

@@ -220,20 +220,37 @@ impl Fetcher {
         }
         let most = self.shared.config.prefetch_bytes_max;
         let each = most / 2 / (self.busy.len() + plan.len()).max(1);
-        let mut used = state.fetched_bytes + self.busy.values().sum::<usize>();
-        plan.retain(|broker, (_, asked)| {
-            let room = used + each <= most || used == 0;
-            if room {
-                used += each;
-                self.busy.insert(*broker, each);
-                for asked in asked {
-                    if let Some(partition) = state.partitions.get_mut(&asked.name) {
-                        partition.in_flight = true;
-                    }
+        let busy = self.busy.values().sum::<usize>();
+        let mut used = state.fetched_bytes + busy;
+        let full = used > 0 && used + each > most;
+        if full && !plan.is_empty() && state.make_room() {
+            used = state.fetched_bytes + busy;
+        }
+        // Those of whose partitions least is waiting come first: others must not take their room.
+        let mut order: Vec<_> = plan
+            .iter()
+            .map(|(broker, (_, asked))| {
+                let waiting = asked.iter().filter_map(|asked| {
+                    let partition = state.partitions.get(&asked.name)?;
+                    Some(partition.fetched_bytes)
+                });
+                (waiting.sum::<usize>(), *broker)
+            })
+            .collect();
+        order.sort_unstable();
+        for (_, broker) in order {
+            if used > 0 && used + each > most {
+                plan.remove(&broker);
+                continue;
+            }
+            used += each;
+            self.busy.insert(broker, each);
+            for asked in plan.get(&broker).into_iter().flat_map(|(_, asked)| asked) {
+                if let Some(partition) = state.partitions.get_mut(&asked.name) {
+                    partition.in_flight = true;
                 }
             }
-            room
-        });
+        }
     }
 
     fn fetch(&mut self, broker: i32, wanted: FxHashMap<TopicPartition, Wanted>, asked: Vec<Asked>) {

@@ -88,7 +88,9 @@ impl Rebalance {
 
     /// Goes elsewhere in one of the partitions.
     pub fn seek(&self, partition: &TopicPartition, to: impl Into<Seek>) -> Result<()> {
-        match self.shared.lock().seek(partition, to.into()) {
+        let to = to.into();
+        to.check(partition)?;
+        match self.shared.lock().seek(partition, to) {
             true => Ok(()),
             false => Err(Error::State(format!(
                 "{partition} is not assigned to this consumer"

@@ -68,6 +68,7 @@ mod fetched;
 mod fetcher;
 mod group;
 mod handler;
+mod in_order;
 mod partition;
 mod positions;
 mod records;
@@ -214,6 +215,9 @@ impl Consumer {
         partitions: impl IntoIterator<Item = (TopicPartition, Seek)>,
     ) -> Result<()> {
         let wanted: Vec<_> = partitions.into_iter().collect();
+        for (name, start) in &wanted {
+            start.check(name)?;
+        }
         let mut state = self.shared.lock();
         if state.subscribed {
             let problem = "the group assigns the partitions: unsubscribe first";
@@ -303,11 +307,11 @@ impl Consumer {
                 let problem = "partitions are assigned by hand: assign none first";
                 return Err(Error::State(problem.to_owned()));
             }
-            state.subscribed = true;
-            state.broken = None;
-            if membership.commands.is_none() {
+            if !state.subscribed {
                 state.polled = Instant::now();
             }
+            state.subscribed = true;
+            state.broken = None;
         }
         let commands = match &membership.commands {
             Some(commands) => commands.clone(),

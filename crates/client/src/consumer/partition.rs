@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
-use super::{OffsetReset, fetched::Fetched};
-use crate::{CommittedOffset, OffsetSpec, measure::Consumed};
+use super::{OffsetReset, fetched::Fetched, in_order::Commits};
+use crate::{CommittedOffset, Error, OffsetSpec, Result, TopicPartition, measure::Consumed};
 
 /// A place in a partition: the offset of the next record, and the epoch of the leader that wrote
 /// the one before, if known.
@@ -30,6 +30,16 @@ pub enum Seek {
     Timestamp(i64),
     /// Where the group has committed; where [`OffsetReset`] says if it has not.
     Committed,
+}
+
+impl Seek {
+    /// An error if there can be no such place.
+    pub(super) fn check(self, partition: &TopicPartition) -> Result<()> {
+        match self {
+            Seek::Offset(..0) => Err(Error::State(format!("{partition} has no negative offsets"))),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl From<i64> for Seek {
@@ -59,12 +69,15 @@ pub(super) struct Partition {
     /// A number that no other assignment of the partition and no other seek in it has. Answers to
     /// what was asked under another number do not count.
     pub(super) lease: u64,
+    /// The lease with which it was assigned: another assignment of it has another one.
+    pub(super) since: u64,
     /// What the application is given next; unknown until it has been asked for.
     pub(super) position: Option<Position>,
     /// Up to where the application has finished; what may be committed by itself.
     pub(super) finished: Option<Position>,
     /// What was last committed by this consumer, or found to be.
     pub(super) committed: Option<i64>,
+    pub(super) commits: Commits,
     pub(super) fetching: Fetching,
     /// Under which epoch of the leader the position is known to be in the log.
     pub(super) validated: Option<i32>,
@@ -89,9 +102,11 @@ impl Partition {
     pub(super) fn new(lease: u64, start: Seek, measures: Consumed) -> Partition {
         let mut partition = Partition {
             lease,
+            since: lease,
             position: None,
             finished: None,
             committed: None,
+            commits: Commits::default(),
             fetching: Fetching::Stuck,
             validated: None,
             fetched: VecDeque::new(),
@@ -138,22 +153,45 @@ impl Partition {
         std::mem::take(&mut self.fetched_bytes)
     }
 
-    /// It has been found where reading begins.
-    pub(super) fn found(&mut self, position: Position) {
+    /// It has been found where reading begins, or goes on. The application may have records from
+    /// before `in_hand`: it has not finished with those yet.
+    pub(super) fn found(&mut self, position: Position, in_hand: bool) {
         self.fetching = Fetching::At(position);
         self.validated = None;
         self.position = Some(position);
-        self.finished = Some(position);
+        if !in_hand {
+            self.finished = Some(position);
+        }
         self.failures = 0;
         self.not_before = None;
     }
 
-    /// An offset was committed: the application has finished with what comes before, so what is
+    /// Whether the application has been given all records before `offset`.
+    pub(super) fn is_given_up_to(&self, offset: i64) -> bool {
+        self.position
+            .is_none_or(|position| position.offset >= offset)
+    }
+
+    /// Throws away what was fetched and not given to the application: it will be fetched again.
+    /// Returns its size.
+    pub(super) fn throw_away(&mut self, lease: u64) -> usize {
+        self.lease = lease;
+        self.in_flight = false;
+        self.fetched.clear();
+        if let (Fetching::At(_) | Fetching::Finding, Some(position)) =
+            (self.fetching, self.position)
+        {
+            self.fetching = Fetching::At(position);
+        }
+        std::mem::take(&mut self.fetched_bytes)
+    }
+
+    /// An offset was committed. If the application has `finished` with what comes before, what is
     /// committed by itself later must not go back behind it.
-    pub(super) fn committed_at(&mut self, committed: &CommittedOffset) {
+    pub(super) fn committed_at(&mut self, committed: &CommittedOffset, finished: bool) {
         self.committed = Some(committed.offset);
         let ahead = |finished: Position| finished.offset < committed.offset;
-        if self.finished.is_none_or(ahead) {
+        if finished && self.finished.is_none_or(ahead) {
             self.finished = Some(Position {
                 offset: committed.offset,
                 leader_epoch: committed.leader_epoch,

@@ -59,9 +59,7 @@ impl Consumer {
     /// Goes on reading elsewhere in a partition.
     pub fn seek(&self, partition: &TopicPartition, to: impl Into<Seek>) -> Result<()> {
         let to = to.into();
-        if matches!(to, Seek::Offset(..0)) {
-            return Err(Error::State(format!("{partition} has no negative offsets")));
-        }
+        to.check(partition)?;
         self.change(std::slice::from_ref(partition), |state, name| {
             state.seek(name, to)
         })

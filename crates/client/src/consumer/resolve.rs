@@ -45,9 +45,7 @@ pub(super) async fn find_committed(shared: &Shared, partitions: Vec<(TopicPartit
                             leader_epoch: committed.leader_epoch,
                         };
                         let mut state = shared.lock();
-                        let partition = state.partitions.get_mut(&name);
-                        if let Some(partition) = partition.filter(|p| p.lease == *lease) {
-                            partition.found(position);
+                        if let Some(partition) = state.found(&name, *lease, position) {
                             partition.committed = Some(committed.offset);
                         }
                     }
@@ -112,15 +110,18 @@ pub(super) async fn find_by_time(
         match result {
             Ok(listed) => {
                 let mut state = shared.lock();
-                let partition = state.partitions.get_mut(&name);
-                if let Some(partition) = partition.filter(|p| p.lease == *lease) {
-                    match listed.offset {
-                        Some(offset) => partition.found(Position {
-                            offset,
-                            leader_epoch: None,
-                        }),
-                        // No record is as late as that.
-                        None => partition.fetching = Fetching::Find(OffsetSpec::Latest),
+                if let Some(offset) = listed.offset {
+                    let leader_epoch = None;
+                    let position = Position {
+                        offset,
+                        leader_epoch,
+                    };
+                    state.found(&name, *lease, position);
+                } else {
+                    // No record is as late as that.
+                    let partition = state.partitions.get_mut(&name);
+                    if let Some(partition) = partition.filter(|p| p.lease == *lease) {
+                        partition.fetching = Fetching::Find(OffsetSpec::Latest);
                     }
                 }
             }

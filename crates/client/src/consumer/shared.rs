@@ -173,6 +173,10 @@ impl Shared {
                 offset: fetched.next,
                 leader_epoch: (fetched.leader_epoch >= 0).then_some(fetched.leader_epoch),
             };
+            if let Some((_, last)) = records.chunks[first..].last_mut() {
+                // What follows it and holds no records is passed over with it.
+                last.next = position.offset;
+            }
             let mut state = self.lock();
             let size = fetched.size;
             let back = (!emptied).then_some(fetched);
@@ -279,6 +283,40 @@ impl State {
             self.next_lease += 1;
             partition.lease = self.next_lease;
         }
+    }
+
+    /// It has been found where reading begins in a partition, or goes on. Returns the partition if
+    /// it is still the same.
+    pub(super) fn found(
+        &mut self,
+        name: &TopicPartition,
+        lease: u64,
+        position: Position,
+    ) -> Option<&mut Partition> {
+        let in_hand = self.in_hand.contains(name);
+        let partition = self.partitions.get_mut(name)?;
+        if partition.lease != lease {
+            return None;
+        }
+        partition.found(position, in_hand);
+        Some(partition)
+    }
+
+    /// Throws away what was fetched of paused partitions, if the application could be given
+    /// nothing else: it must not keep the room that the other partitions need. Returns whether
+    /// there was anything.
+    pub(super) fn make_room(&mut self) -> bool {
+        if self.partitions.values().any(Partition::is_deliverable) {
+            return false;
+        }
+        let before = self.fetched_bytes;
+        for partition in self.partitions.values_mut() {
+            if partition.paused && partition.fetched_bytes > 0 {
+                self.next_lease += 1;
+                self.fetched_bytes -= partition.throw_away(self.next_lease);
+            }
+        }
+        self.fetched_bytes < before
     }
 
     /// Goes elsewhere in a partition.

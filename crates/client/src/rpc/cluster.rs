@@ -189,16 +189,45 @@ impl Cluster {
 
     /// Forgets what an error shows to be outdated: where a coordinator is, for example.
     pub fn note_error(&self, to: &Destination, error: &Error) {
-        let moved = match error {
-            Error::Kafka { code, .. } => matches!(
-                *code,
-                ErrorCode::NOT_COORDINATOR | ErrorCode::COORDINATOR_NOT_AVAILABLE
-            ),
-            Error::Connect { .. } | Error::Disconnected { .. } | Error::Timeout { .. } => true,
-            _ => false,
+        let gone = matches!(
+            error,
+            Error::Connect { .. } | Error::Disconnected { .. } | Error::Timeout { .. }
+        );
+        let code = match error {
+            Error::Kafka { code, .. } => *code,
+            _ => ErrorCode::NONE,
         };
-        if moved && matches!(to, Destination::Group(_) | Destination::Transaction(_)) {
-            self.0.coordinators.lock().remove(to);
+        match to {
+            Destination::Group(_) | Destination::Transaction(_) => {
+                let moved = matches!(
+                    code,
+                    ErrorCode::NOT_COORDINATOR | ErrorCode::COORDINATOR_NOT_AVAILABLE
+                );
+                if gone || moved {
+                    self.0.coordinators.lock().remove(to);
+                }
+            }
+            Destination::Controller if gone || code == ErrorCode::NOT_CONTROLLER => {
+                self.0
+                    .metadata
+                    .send_if_modified(|metadata| Arc::make_mut(metadata).forget_controller());
+            }
+            Destination::Leader(partition) => {
+                let moved = matches!(
+                    code,
+                    ErrorCode::NOT_LEADER_OR_FOLLOWER
+                        | ErrorCode::FENCED_LEADER_EPOCH
+                        | ErrorCode::UNKNOWN_TOPIC_OR_PARTITION
+                        | ErrorCode::UNKNOWN_TOPIC_ID
+                        | ErrorCode::KAFKA_STORAGE_ERROR
+                );
+                if gone || moved {
+                    self.0.metadata.send_if_modified(|metadata| {
+                        Arc::make_mut(metadata).forget_leader(partition)
+                    });
+                }
+            }
+            _ => {}
         }
     }
 

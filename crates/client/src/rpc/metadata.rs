@@ -210,6 +210,24 @@ impl Metadata {
         true
     }
 
+    /// Who controls the cluster is to be asked for. Returns whether it was known.
+    pub(super) fn forget_controller(&mut self) -> bool {
+        self.controller.take().is_some()
+    }
+
+    /// Who leads a partition is to be asked for. Returns whether it was known.
+    pub(super) fn forget_leader(&mut self, partition: &TopicPartition) -> bool {
+        if self.leader(partition).is_none() {
+            return false;
+        }
+        let index = usize::try_from(partition.partition).ok();
+        let topic = self.topics.get_mut(&partition.topic);
+        let known = index
+            .zip(topic)
+            .and_then(|(index, topic)| Arc::make_mut(topic).partitions.get_mut(index));
+        known.and_then(|known| known.leader.take()).is_some()
+    }
+
     /// Adds a broker that such an answer told of.
     pub(super) fn add_broker(&mut self, broker: BrokerMetadata) {
         self.brokers.insert(broker.id, Arc::new(broker));

@@ -172,11 +172,12 @@ impl GroupTask {
         }
     }
 
-    /// The application is gone: the coordinator is told if that can be done soon.
+    /// The application is gone: the coordinator is told if that can be done soon. It may know a
+    /// member that does not know yet that it was let in.
     fn close(&mut self, farewell: &mut Option<Instant>) {
         self.closing = true;
         *farewell = Some(Instant::now() + FAREWELL);
-        if self.member.identity().is_some() {
+        if self.wish.is_some() {
             let (sender, _) = oneshot::channel();
             self.command(Command::Leave(sender));
         }

@@ -1,0 +1,333 @@
+//! What a consumer promises when partitions are paused, offsets are reset, and commits come late.
+
+mod common;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use common::produce;
+use kohort::{
+    Admin, ApiKey, CommittedOffset, Consumer, ConsumerConfig, ErrorCode, Producer, ProducerConfig,
+    ProducerRecord, TopicPartition, Uuid,
+    admin::GroupState,
+    consumer::{GroupProtocol, OffsetReset, Seek},
+    rpc::messages::*,
+    testing::{Fate, RequestSeen, TestBroker},
+};
+use tokio::time::{sleep, timeout};
+
+const LONG: Duration = Duration::from_secs(40);
+
+async fn broker(partitions: i32) -> (TestBroker, Admin) {
+    let broker = TestBroker::start().await.unwrap();
+    broker.create_topic("t", partitions).await.unwrap();
+    let admin = Admin::connect(broker.config()).await.unwrap();
+    (broker, admin)
+}
+
+fn config(broker: &TestBroker) -> ConsumerConfig {
+    ConsumerConfig {
+        offset_reset: OffsetReset::Earliest,
+        auto_commit_interval: Duration::from_millis(20),
+        ..ConsumerConfig::new(broker.servers()).group("g")
+    }
+}
+
+fn t(partition: i32) -> TopicPartition {
+    TopicPartition::new("t", partition)
+}
+
+async fn until(mut condition: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !condition().await {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LONG, waiting)
+        .await
+        .expect("it should have happened");
+}
+
+async fn committed(admin: &Admin, partition: i32) -> Option<i64> {
+    let asked = [t(partition)];
+    let mut listed = admin.list_group_offsets("g", Some(&asked)).await.unwrap();
+    let committed = listed.pop().unwrap().1.unwrap();
+    committed.map(|committed| committed.offset)
+}
+
+/// The answer to a commit of partition 0.
+fn commit_answered(request: &RequestSeen<'_>, error_code: ErrorCode) -> Fate {
+    let response = OffsetCommitResponse {
+        topics: vec![OffsetCommitResponseTopic {
+            name: "t".into(),
+            partitions: vec![OffsetCommitResponsePartition {
+                partition_index: 0,
+                error_code,
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    request.answer(&response).unwrap()
+}
+
+#[tokio::test]
+async fn what_was_fetched_of_paused_partitions_does_not_keep_the_others_waiting() {
+    let (broker, _admin) = broker(5).await;
+    let producer = Producer::connect(ProducerConfig::new(broker.servers()))
+        .await
+        .unwrap();
+    let value = [7; 1000];
+    for partition in 0..5 {
+        for _ in 0..100 {
+            let record = ProducerRecord::new("t").partition(partition).value(&value);
+            drop(producer.send(record).await.unwrap());
+        }
+    }
+    producer.close().await;
+    let config = ConsumerConfig {
+        prefetch_bytes_max: 100_000,
+        partition_fetch_bytes_max: 20_000,
+        poll_records_max: 10,
+        ..ConsumerConfig::new(broker.servers())
+    };
+    let consumer = Consumer::connect(config).await.unwrap();
+    let fetches = Arc::new(AtomicUsize::new(0));
+    let counted = fetches.clone();
+    broker.on_request(move |request| {
+        if request.api == Some(ApiKey::Fetch) {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        Fate::Pass
+    });
+    let all = (0..5).map(t);
+    let all = all.map(|partition| (partition, Seek::Earliest));
+    consumer.assign(all).unwrap();
+    let mut counts = [0; 5];
+    let mut poll = async || {
+        for record in &timeout(LONG, consumer.poll()).await.unwrap().unwrap() {
+            counts[record.partition as usize] += 1;
+        }
+        counts
+    };
+    poll().await;
+    // Until there is room for nothing more.
+    until(async || {
+        let before = fetches.load(Ordering::Relaxed);
+        sleep(Duration::from_millis(100)).await;
+        before == fetches.load(Ordering::Relaxed)
+    })
+    .await;
+    consumer.pause(&[0, 1, 2, 3].map(t)).unwrap();
+    while poll().await[4] < 100 {}
+    // Nothing is lost by that.
+    consumer.resume(&[0, 1, 2, 3].map(t)).unwrap();
+    while poll().await.iter().sum::<usize>() < 500 {}
+    assert_eq!(counts, [100; 5]);
+}
+
+/// That `partition` 0 has nothing at the offset that was asked for.
+fn out_of_range(request: &RequestSeen<'_>, topic_id: Uuid) -> Fate {
+    let response = FetchResponse {
+        responses: vec![FetchableTopicResponse {
+            topic: "t".into(),
+            topic_id,
+            partitions: vec![FetchPartitionData {
+                partition_index: 0,
+                error_code: ErrorCode::OFFSET_OUT_OF_RANGE,
+                ..Default::default()
+            }],
+        }],
+        ..Default::default()
+    };
+    request.answer(&response).unwrap()
+}
+
+#[tokio::test]
+async fn an_offset_that_is_reset_does_not_count_as_reached_before_the_application_is_there() {
+    let (broker, admin) = broker(1).await;
+    produce(broker.servers(), "t", Some(0), 0..10).await;
+    let config = ConsumerConfig {
+        poll_records_max: 5,
+        offset_reset: OffsetReset::Latest,
+        ..config(&broker)
+    };
+    let consumer = Consumer::connect(config).await.unwrap();
+    let topic_id = admin.cluster().topic(&"t".into()).await.unwrap().id;
+    let (fetches, lost) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (fetched, lose) = (fetches.clone(), lost.clone());
+    broker.on_request(move |request| match request.api {
+        Some(ApiKey::Fetch) if fetched.fetch_add(1, Ordering::Relaxed) > 0 => {
+            lose.fetch_add(1, Ordering::Relaxed);
+            out_of_range(request, topic_id)
+        }
+        _ => Fate::Pass,
+    });
+    consumer.assign([(t(0), Seek::Earliest)]).unwrap();
+    let offsets = async || {
+        let records = timeout(LONG, consumer.poll()).await.unwrap().unwrap();
+        records
+            .iter()
+            .map(|record| record.offset)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(offsets().await, [0, 1, 2, 3, 4]);
+    // What comes after all that was fetched is out of range by now.
+    until(async || lost.load(Ordering::Relaxed) > 1).await;
+    until(async || committed(&admin, 0).await.is_some()).await;
+    assert_eq!(committed(&admin, 0).await, Some(0));
+    assert_eq!(offsets().await, [5, 6, 7, 8, 9]);
+    until(async || committed(&admin, 0).await == Some(5)).await;
+    produce(broker.servers(), "t", Some(0), 10..12).await;
+    // It is reset when the application has been given all that comes before.
+    until(async || consumer.position(&t(0)).unwrap() == Some(12)).await;
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(committed(&admin, 0).await, Some(5));
+    broker.pass_all();
+    let nothing = consumer.poll_for(Duration::from_millis(50)).await.unwrap();
+    assert!(nothing.is_empty());
+    until(async || committed(&admin, 0).await == Some(12)).await;
+}
+
+#[tokio::test]
+async fn a_commit_that_is_tried_again_does_not_undo_a_later_one() {
+    let (broker, admin) = broker(1).await;
+    let refused = AtomicBool::new(false);
+    broker.on_request(move |request| match request.api {
+        Some(ApiKey::OffsetCommit) if !refused.swap(true, Ordering::Relaxed) => {
+            commit_answered(request, ErrorCode::COORDINATOR_LOAD_IN_PROGRESS)
+        }
+        _ => Fate::Pass,
+    });
+    let config = ConsumerConfig {
+        auto_commit: false,
+        ..config(&broker)
+    };
+    produce(broker.servers(), "t", Some(0), 0..10).await;
+    let consumer = Consumer::connect(config).await.unwrap();
+    consumer.assign([(t(0), Seek::Offset(3))]).unwrap();
+    let first = consumer.commit_later();
+    let at = |offset| [(t(0), CommittedOffset::new(offset))];
+    until(async || committed(&admin, 0).await.is_none()).await;
+    consumer.commit_offsets(&at(7)).await.unwrap();
+    first.await.unwrap();
+    assert_eq!(committed(&admin, 0).await, Some(7));
+    // Whoever says so later may go back.
+    consumer.commit_offsets(&at(2)).await.unwrap();
+    assert_eq!(committed(&admin, 0).await, Some(2));
+    let error = consumer.commit_offsets(&at(-1)).await.unwrap_err();
+    assert_eq!(error.to_string(), "t-0 has no negative offsets");
+}
+
+#[tokio::test]
+async fn a_commit_that_is_tried_again_leaves_out_what_others_have_by_then() {
+    let (broker, admin) = broker(2).await;
+    let pass = Arc::new(AtomicBool::new(false));
+    let passing = pass.clone();
+    broker.on_request(move |request| match request.api {
+        Some(ApiKey::OffsetCommit) if !passing.load(Ordering::Relaxed) => Fate::Disconnect,
+        _ => Fate::Pass,
+    });
+    let config = ConsumerConfig {
+        group_protocol: GroupProtocol::Consumer,
+        auto_commit: false,
+        ..config(&broker)
+    };
+    let first = Consumer::connect(config.clone()).await.unwrap();
+    first.subscribe(["t"]).unwrap();
+    let idle = async |consumer: &Consumer| {
+        let polled = consumer.poll_for(Duration::from_millis(20)).await;
+        assert!(polled.unwrap().is_empty());
+    };
+    until(async || {
+        idle(&first).await;
+        first.assignment().len() == 2
+    })
+    .await;
+    let both = [0, 1].map(|partition| (t(partition), CommittedOffset::new(0)));
+    let commit = first.commit_offsets(&both);
+    let rest = async {
+        let second = Consumer::connect(config).await.unwrap();
+        second.subscribe(["t"]).unwrap();
+        until(async || {
+            tokio::join!(idle(&first), idle(&second));
+            second.assignment().len() == 1
+        })
+        .await;
+        pass.store(true, Ordering::Relaxed);
+        second.assignment()
+    };
+    let (commit, others) = tokio::join!(commit, rest);
+    let error = commit.unwrap_err().to_string();
+    assert!(error.contains("was taken away before"), "{error}");
+    for partition in [0, 1] {
+        let expected = (!others.contains(&t(partition))).then_some(0);
+        assert_eq!(committed(&admin, partition).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_is_under_way_does_not_undo_a_seek() {
+    let (broker, admin) = broker(1).await;
+    broker.on_request(|request| match request.api {
+        Some(ApiKey::OffsetCommit) => Fate::Delay(Duration::from_millis(100)),
+        _ => Fate::Pass,
+    });
+    produce(broker.servers(), "t", Some(0), 0..10).await;
+    let config = ConsumerConfig {
+        auto_commit_interval: LONG,
+        ..config(&broker)
+    };
+    let consumer = Consumer::connect(config).await.unwrap();
+    consumer.assign([(t(0), Seek::Offset(9))]).unwrap();
+    let commit = consumer.commit_later();
+    tokio::task::yield_now().await;
+    consumer.seek(&t(0), 4).unwrap();
+    commit.await.unwrap();
+    consumer.close().await.unwrap();
+    assert_eq!(committed(&admin, 0).await, Some(4));
+}
+
+#[tokio::test]
+async fn there_are_no_negative_offsets_and_before_1970_is_the_first_record() {
+    let (broker, _admin) = broker(1).await;
+    produce(broker.servers(), "t", Some(0), 0..3).await;
+    let consumer = Consumer::connect(config(&broker)).await.unwrap();
+    let refused = consumer.assign([(t(0), Seek::Offset(-1))]).unwrap_err();
+    assert_eq!(refused.to_string(), "t-0 has no negative offsets");
+    // −1 would mean the end.
+    consumer.assign([(t(0), Seek::Timestamp(-1))]).unwrap();
+    let records = timeout(LONG, consumer.poll()).await.unwrap().unwrap();
+    assert_eq!(records.iter().next().unwrap().offset, 0);
+    let refused = consumer.seek(&t(0), -7).unwrap_err();
+    assert_eq!(refused.to_string(), "t-0 has no negative offsets");
+}
+
+#[tokio::test]
+async fn a_consumer_that_is_dropped_while_it_joins_leaves_the_group_too() {
+    let (broker, admin) = broker(1).await;
+    let heartbeats = Arc::new(AtomicUsize::new(0));
+    let counted = heartbeats.clone();
+    broker.on_request(move |request| match request.api {
+        Some(ApiKey::ConsumerGroupHeartbeat) => match counted.fetch_add(1, Ordering::Relaxed) {
+            0 => Fate::Delay(Duration::from_millis(200)),
+            _ => Fate::Pass,
+        },
+        _ => Fate::Pass,
+    });
+    let config = ConsumerConfig {
+        group_protocol: GroupProtocol::Consumer,
+        ..config(&broker)
+    };
+    let consumer = Consumer::connect(config).await.unwrap();
+    consumer.subscribe(["t"]).unwrap();
+    until(async || heartbeats.load(Ordering::Relaxed) == 1).await;
+    drop(consumer);
+    until(async || heartbeats.load(Ordering::Relaxed) == 2).await;
+    until(async || admin.describe_group("g").await.unwrap().state == GroupState::Empty).await;
+}
