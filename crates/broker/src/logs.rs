@@ -18,6 +18,8 @@ use crate::topics::{Snapshot, sync_folder};
 const DELETED: &str = "-delete";
 /// The end of a folder's name that belongs to no topic; kept for somebody to look at.
 const STRAY: &str = "-stray";
+/// The longest name that a file may have, in bytes.
+const FILE_NAME_MAX: usize = 255;
 /// Nothing was refused for so long: there is room again.
 const ROOM_AFTER: Duration = Duration::from_secs(2);
 /// Kafka's file that says whose a folder is.
@@ -102,7 +104,7 @@ impl Logs {
         let Some(folder) = self.partition_folder(topic, index) else {
             return Ok(Log::in_memory(config));
         };
-        prepare(&folder, topic_id)
+        prepare(&folder, topic, index, topic_id)
             .map_err(|error| LogError::io("cannot create", folder.display().to_string(), error))?;
         let log = Log::open(&folder, config)?;
         let recovery = log.recovery();
@@ -126,10 +128,14 @@ impl Logs {
         let Some(folder) = self.partition_folder(topic, index) else {
             return;
         };
-        if !folder.exists() {
+        let is_its_own = match owner(&folder) {
+            Some(id) => id == topic_id,
+            None => is_partition(&folder).unwrap_or(false),
+        };
+        if !is_its_own {
             return;
         }
-        let doomed = folder.with_file_name(format!("{topic}-{index}.{topic_id}{DELETED}"));
+        let doomed = folder.with_file_name(aside(topic, index, topic_id, DELETED));
         let removed = fs::rename(&folder, &doomed).and_then(|()| fs::remove_dir_all(&doomed));
         if let Err(error) = removed {
             warn!("removing {}: {error}", folder.display());
@@ -137,7 +143,7 @@ impl Logs {
     }
 
     /// Puts aside folders that belong to no topic, and finishes removals that a crash has
-    /// interrupted.
+    /// interrupted. What is not a partition's is somebody else's, and stays as it is.
     pub(crate) fn tidy(&self, snapshot: &Snapshot) -> io::Result<()> {
         let Some(path) = self.folder() else {
             return Ok(());
@@ -146,46 +152,116 @@ impl Logs {
             let entry = entry?;
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            if !entry.file_type()?.is_dir() || name.ends_with(STRAY) {
+            if !entry.file_type()?.is_dir() {
                 continue;
             }
-            if name.ends_with(DELETED) {
-                fs::remove_dir_all(entry.path())?;
-                continue;
-            }
-            let Some((topic, index)) = name.rsplit_once('-') else {
-                continue;
+            let folder = entry.path();
+            let done = match Named::parse(name) {
+                Some(Named::Deleted) => fs::remove_dir_all(&folder),
+                Some(Named::Partition { topic, index }) => {
+                    tidy_partition(&folder, topic, index, snapshot)
+                }
+                None => continue,
             };
-            let Ok(index) = index.parse::<i32>() else {
-                continue;
-            };
-            let id = owner(&entry.path());
-            let known = snapshot.partition(topic, index).ok();
-            if known.is_none_or(|known| id.is_some_and(|id| id != known.topic_id)) {
-                let id = id.unwrap_or(Uuid::ZERO);
-                let stray = entry.path().with_file_name(format!("{name}.{id}{STRAY}"));
-                info!(
-                    "folder {name} belongs to no topic; it is kept as {}",
-                    stray.display()
-                );
-                fs::rename(entry.path(), stray)?;
+            if let Err(error) = done {
+                warn!("folder {name} is not a topic's, and stays where it is: {error}");
             }
         }
         Ok(())
     }
 }
 
-/// Makes the folder of a partition, with Kafka's file that says whose it is, or what a crash has
-/// left out of it.
-fn prepare(folder: &Path, topic_id: Uuid) -> io::Result<()> {
-    if owner(folder).is_some() {
+/// What a folder is by its name.
+enum Named<'a> {
+    Partition { topic: &'a str, index: i32 },
+    Deleted,
+}
+
+impl Named<'_> {
+    fn parse(name: &str) -> Option<Named<'_>> {
+        if let Some(name) = name.strip_suffix(DELETED) {
+            let (partition, id) = name.rsplit_once('.')?;
+            let is_ours = partition_of(partition).is_some() && id.parse::<Uuid>().is_ok();
+            return is_ours.then_some(Named::Deleted);
+        }
+        let (topic, index) = partition_of(name)?;
+        Some(Named::Partition { topic, index })
+    }
+}
+
+/// The topic and the partition that a folder is named after.
+fn partition_of(name: &str) -> Option<(&str, i32)> {
+    let (topic, index) = name.rsplit_once('-')?;
+    let index = index.parse().ok().filter(|&index: &i32| index >= 0)?;
+    (!topic.is_empty()).then_some((topic, index))
+}
+
+fn tidy_partition(folder: &Path, topic: &str, index: i32, snapshot: &Snapshot) -> io::Result<()> {
+    let id = owner(folder);
+    let known = snapshot.partition(topic, index).ok();
+    if known.is_some_and(|known| id.is_none_or(|id| id == known.topic_id)) {
         return Ok(());
     }
-    if !folder.exists() {
-        fs::create_dir(folder)?;
+    if is_partition(folder)? {
+        put_aside(folder, topic, index, id)?;
+    }
+    Ok(())
+}
+
+/// Keeps a folder that is in the way of a partition, or belongs to no topic, for somebody to look at.
+fn put_aside(folder: &Path, topic: &str, index: i32, id: Option<Uuid>) -> io::Result<()> {
+    let stray = folder.with_file_name(aside(topic, index, id.unwrap_or(Uuid::ZERO), STRAY));
+    info!(
+        "folder {topic}-{index} belongs to no topic; it is kept as {}",
+        stray.display()
+    );
+    fs::rename(folder, stray)
+}
+
+/// The name that the folder of a partition gets when it is no longer one, with as much of the
+/// topic's as there is room for: a topic may have as long a name as a file.
+fn aside(topic: &str, index: i32, id: Uuid, end: &str) -> String {
+    let rest = format!("-{index}.{id}{end}");
+    let length = topic.floor_char_boundary(FILE_NAME_MAX - rest.len());
+    format!("{}{rest}", &topic[..length])
+}
+
+/// Makes the folder of a partition, with Kafka's file that says whose it is, or what a crash has
+/// left out of it. The folder of a topic of the same name that could not be removed is put aside.
+fn prepare(folder: &Path, topic: &str, index: i32, topic_id: Uuid) -> io::Result<()> {
+    match owner(folder) {
+        Some(id) if id == topic_id => return Ok(()),
+        Some(id) => {
+            put_aside(folder, topic, index, Some(id))?;
+            fs::create_dir(folder)?;
+        }
+        None if !folder.exists() => fs::create_dir(folder)?,
+        None if is_partition(folder)? => {}
+        None => {
+            let error = "there is a folder that is not a partition's in its place";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, error));
+        }
     }
     let text = format!("version: 0\ntopic_id: {topic_id}");
     fs::write(folder.join(PARTITION_FILE), text)
+}
+
+/// Whether a folder that is named like a partition's is one: it says whose it is, or has segments, or
+/// a crash came before it had anything.
+fn is_partition(folder: &Path) -> io::Result<bool> {
+    let mut is_empty = true;
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let is_segment = |name: &str| {
+            let digits = name.strip_suffix(".log").unwrap_or_default();
+            digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        if name == PARTITION_FILE || name.to_str().is_some_and(is_segment) {
+            return Ok(true);
+        }
+        is_empty = false;
+    }
+    Ok(is_empty)
 }
 
 /// The id of the topic that a folder belongs to.

@@ -6,7 +6,7 @@ use std::{fs, path::Path, time::Duration};
 
 use common::*;
 use kohort_broker::{Broker, StartError};
-use kohort_wire::ErrorCode;
+use kohort_wire::{ErrorCode, messages::DeleteTopicsRequest};
 
 async fn start(folder: &Path) -> Result<Broker, StartError> {
     builder().data_dir(folder).start().await
@@ -120,6 +120,109 @@ async fn folders_of_no_topic_are_put_aside() {
             .any(|name| name.starts_with("ghost-0") && name.ends_with("-stray"))
     );
     assert!(!names.iter().any(|name| name.ends_with("-delete")));
+}
+
+#[tokio::test]
+async fn what_is_no_partition_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = ["photos-3", "things-to-delete", "a.b-delete", "t--1"];
+    for place in places {
+        fs::create_dir(folder.path().join(place)).unwrap();
+        fs::write(folder.path().join(place).join("app.log"), "precious").unwrap();
+    }
+    let broker = start(folder.path()).await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    // In the way of a partition that there is to be.
+    client.create_topic("photos", 4).await;
+    let refused = client.produce("photos", 3, &["a"]).await;
+    assert_eq!(refused.error_code, ErrorCode::KAFKA_STORAGE_ERROR);
+    let taken = client.produce("photos", 0, &["a"]).await;
+    assert_eq!(taken.error_code, ErrorCode::NONE);
+    let delete = DeleteTopicsRequest {
+        topic_names: vec!["photos".into()],
+        ..DeleteTopicsRequest::default()
+    };
+    client.ask(5, delete).await;
+    for place in places {
+        let kept = fs::read_to_string(folder.path().join(place).join("app.log"));
+        assert_eq!(kept.unwrap(), "precious", "{place}");
+    }
+}
+
+/// The folder of a partition gets a longer name when it is to go.
+#[tokio::test]
+async fn a_topic_with_the_longest_name_is_gone_when_it_is_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = start(folder.path()).await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    let name = "x".repeat(249);
+    client.create_topic(&name, 1).await;
+    client.produce(&name, 0, &["of the first"]).await;
+    let delete = DeleteTopicsRequest {
+        topic_names: vec![name.as_str().into()],
+        ..DeleteTopicsRequest::default()
+    };
+    client.ask(5, delete).await;
+    let partition = folder.path().join(format!("{name}-0"));
+    assert!(!partition.exists());
+    client.create_topic(&name, 1).await;
+    assert!(values(&client.fetch(&name, 0, 0).await).is_empty());
+    broker.shutdown().await;
+
+    // A stray one is put aside under a name that it can have.
+    fs::write(
+        partition.join("partition.metadata"),
+        "topic_id: AAAAAAAAAAAAAAAAAAAAAQ",
+    )
+    .unwrap();
+    let broker = start(folder.path()).await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.produce(&name, 0, &["of the second"]).await;
+    assert_eq!(values(&client.fetch(&name, 0, 0).await), ["of the second"]);
+}
+
+#[tokio::test]
+async fn a_folder_that_could_not_be_removed_is_not_taken_for_that_of_the_next_topic() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = start(folder.path()).await.unwrap();
+    let partition = folder.path().join("t-0");
+    fs::create_dir(&partition).unwrap();
+    fs::write(
+        partition.join("partition.metadata"),
+        "topic_id: AAAAAAAAAAAAAAAAAAAAAQ",
+    )
+    .unwrap();
+    fs::write(partition.join("00000000000000000000.log"), "of another").unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    client.produce("t", 0, &["a"]).await;
+    assert_eq!(values(&client.fetch("t", 0, 0).await), ["a"]);
+    let stray = folder.path().join("t-0.AAAAAAAAAAAAAAAAAAAAAQ-stray");
+    let kept = fs::read_to_string(stray.join("00000000000000000000.log"));
+    assert_eq!(kept.unwrap(), "of another");
+}
+
+/// It is not flushed: after a power failure it may be empty, or not be there.
+#[tokio::test]
+async fn a_partition_that_does_not_say_whose_it_is_any_more_says_so_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = start(folder.path()).await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 2).await;
+    for partition in [0, 1] {
+        client.produce("t", partition, &["a"]).await;
+    }
+    broker.shutdown().await;
+    let files = ["t-0", "t-1"].map(|name| folder.path().join(name).join("partition.metadata"));
+    let before = files.each_ref().map(|file| fs::read(file).unwrap());
+    fs::write(&files[0], "version: 0\ntop").unwrap();
+    fs::remove_file(&files[1]).unwrap();
+    let broker = start(folder.path()).await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    for partition in [0, 1] {
+        assert_eq!(values(&client.fetch("t", partition, 0).await), ["a"]);
+    }
+    assert_eq!(files.each_ref().map(|file| fs::read(file).unwrap()), before);
 }
 
 #[tokio::test]

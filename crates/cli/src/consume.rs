@@ -17,6 +17,7 @@ use crate::{
     failure::Failure,
     format::{self, Format},
     offsets::Position,
+    signals::Signals,
     topics::offsets,
 };
 
@@ -81,15 +82,27 @@ fn protocol(name: &str) -> Result<GroupProtocol, String> {
 
 impl Consume {
     pub(crate) async fn run(self) -> Result<(), Failure> {
+        let mut signals = Signals::new()?;
         let mut ends = Ends::new(self.count);
-        let consumer = match self.group.split_first() {
-            Some((group, topics)) => self.join(group, topics).await?,
-            None => self.read(&mut ends).await?,
+        let begun = async {
+            match self.group.split_first() {
+                Some((group, topics)) => self.join(group, topics).await,
+                None => self.read(&mut ends).await,
+            }
         };
-        let printed = self.print(&consumer, &mut ends).await;
-        let closed = consumer.close_within(Duration::from_secs(10)).await;
+        let consumer = tokio::select! {
+            begun = begun => begun?,
+            () = signals.next() => return Ok(()),
+        };
+        let printed = self.print(&consumer, &mut ends, &mut signals).await;
+        let closed = tokio::select! {
+            closed = consumer.close_within(Duration::from_secs(10)) => closed.map_err(Failure::from),
+            () = signals.next() => {
+                Err(Failure::new("stopped at once, by a second signal, without leaving the group"))
+            }
+        };
         printed?;
-        Ok(closed?)
+        closed
     }
 
     fn config(&self) -> Result<ConsumerConfig, Failure> {
@@ -117,11 +130,12 @@ impl Consume {
             ..self.config()?.group(group)
         };
         let consumer = Consumer::connect(config).await?;
+        // Nothing is waited for once it is a member: whoever is interrupted then leaves.
         match topics {
             [pattern] if pattern.starts_with('^') => consumer.subscribe_regex(pattern.as_str())?,
             topics => {
-                consumer.subscribe(topics.iter().map(String::as_str))?;
                 self.say_what_is_waited_for(topics).await?;
+                consumer.subscribe(topics.iter().map(String::as_str))?;
             }
         }
         Ok(consumer)
@@ -235,15 +249,19 @@ impl Consume {
     }
 
     /// Prints records until the end, or until somebody interrupts.
-    async fn print(&self, consumer: &Consumer, ends: &mut Ends) -> Result<(), Failure> {
+    async fn print(
+        &self,
+        consumer: &Consumer,
+        ends: &mut Ends,
+        signals: &mut Signals,
+    ) -> Result<(), Failure> {
         let format = self.format.clone();
         let format = format.unwrap_or_else(|| Format::line(self.key_separator.as_deref()));
         let mut out = io::BufWriter::new(io::stdout().lock());
-        let mut interrupted = std::pin::pin!(crate::client::interrupted());
         while !ends.reached() {
             let records = tokio::select! {
                 records = consumer.poll_for(Duration::from_millis(200)) => records?,
-                () = &mut interrupted => break,
+                () = signals.next() => break,
             };
             self.print_records(&records, &format, ends, &mut out)?;
             out.flush()?;

@@ -14,10 +14,11 @@ use kohort::{
 };
 
 use crate::{
-    client::{Connect, interrupted},
+    client::Connect,
     failure::Failure,
     history::{Looks, clock, view},
     output::Output,
+    signals::until_interrupted,
     topics::offsets,
 };
 
@@ -45,6 +46,10 @@ pub(crate) struct Explain {
 
 impl Explain {
     pub(crate) async fn run(self) -> Result<(), Failure> {
+        until_interrupted(self.watch, self.tell()).await
+    }
+
+    async fn tell(&self) -> Result<(), Failure> {
         let admin = self.connect.admin().await?;
         let mut events = self.events(&admin).await?;
         let mut recent = Recent::default();
@@ -53,7 +58,6 @@ impl Explain {
             so_far.iter().for_each(|event| recent.take(event));
         }
         let mut last = None;
-        let mut interrupted = std::pin::pin!(interrupted());
         loop {
             if events.is_none() && self.watch {
                 events = self.events(&admin).await?;
@@ -75,10 +79,7 @@ impl Explain {
             if !self.watch {
                 return Ok(());
             }
-            tokio::select! {
-                () = tokio::time::sleep(self.looks.interval()) => {}
-                () = &mut interrupted => return Ok(()),
-            }
+            tokio::time::sleep(self.looks.interval()).await;
         }
     }
 

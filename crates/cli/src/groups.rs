@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{
     client::Connect,
     failure::{Failure, Failures},
-    output::{Output, Table},
+    output::{Output, Table, line},
     topics::offsets,
 };
 
@@ -38,10 +38,10 @@ pub(crate) struct List {
     #[command(flatten)]
     output: Output,
     /// Only groups in these states, such as stable or empty.
-    #[arg(long, value_delimiter = ',', value_name = "STATE")]
+    #[arg(long, value_delimiter = ',', value_name = "STATE", value_parser = state)]
     state: Vec<String>,
     /// Only groups of these protocols: classic or consumer.
-    #[arg(long = "type", value_delimiter = ',', value_name = "TYPE")]
+    #[arg(long = "type", value_delimiter = ',', value_name = "TYPE", value_parser = kind)]
     kind: Vec<String>,
 }
 
@@ -75,6 +75,34 @@ pub(crate) struct Delete {
     /// Their ids.
     #[arg(required = true)]
     groups: Vec<String>,
+}
+
+/// The states that groups of any kind may have, on any cluster.
+const STATES: [&str; 8] = [
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "Stable",
+    "Empty",
+    "NotReady",
+    "Dead",
+];
+
+fn state(text: &str) -> Result<String, String> {
+    one_of(&STATES, text)
+}
+
+fn kind(text: &str) -> Result<String, String> {
+    one_of(&["classic", "consumer", "share", "streams"], text)
+}
+
+/// Clusters list no groups, and say nothing, if asked for what there is not.
+fn one_of(known: &[&str], text: &str) -> Result<String, String> {
+    let found = known.iter().find(|name| name.eq_ignore_ascii_case(text));
+    found
+        .map(|name| (*name).to_owned())
+        .ok_or_else(|| format!("write one of {}", known.join(", ")))
 }
 
 impl Groups {
@@ -152,21 +180,23 @@ impl Describe {
         }
         if !self.members && !self.state {
             for group in &described {
-                say_if_inactive(self.output, group, &table);
+                say_if_inactive(self.output, group, &table)?;
             }
         }
         failures.finish()
     }
 }
 
-fn say_if_inactive(output: Output, group: &GroupDescription, table: &Table) {
+fn say_if_inactive(output: Output, group: &GroupDescription, table: &Table) -> std::io::Result<()> {
     if group.members.is_empty() {
-        output.say(format_args!("group {} has no members", group.group_id));
+        output.say(format_args!("group {} has no members", group.group_id))
     } else if table.is_empty() {
         output.say(format_args!(
             "group {} has committed nothing",
             group.group_id
-        ));
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -317,7 +347,7 @@ impl Delete {
                 _ => error.to_string(),
             });
             if failures.take(result).is_some() {
-                println!("deleted {id}");
+                line(format_args!("deleted {id}"))?;
             }
         }
         failures.finish()

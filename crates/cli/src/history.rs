@@ -12,9 +12,10 @@ use kohort::{
 use serde_json::Value;
 
 use crate::{
-    client::{Connect, interrupted},
+    client::{Connect, seconds},
     failure::Failure,
-    output::Output,
+    output::{Output, line},
+    signals::until_interrupted,
 };
 
 #[derive(Debug, Args)]
@@ -39,14 +40,15 @@ pub(crate) struct History {
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Looks {
     /// With --watch: how often to describe the group, in seconds, where that is needed.
-    #[arg(long = "interval", default_value_t = 1.0, value_name = "SECONDS")]
-    interval_s: f64,
+    #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
+    interval: Duration,
 }
 
 impl Looks {
     /// Not so often that it would be a burden.
     pub(crate) fn interval(self) -> Duration {
-        Duration::from_secs_f64(self.interval_s.clamp(0.1, 3_600.0))
+        self.interval
+            .clamp(Duration::from_millis(100), Duration::from_secs(3_600))
     }
 }
 
@@ -83,17 +85,17 @@ pub(crate) async fn view(admin: &Admin, group: &str) -> Result<Option<View>, koh
 
 impl History {
     pub(crate) async fn run(self) -> Result<(), Failure> {
+        until_interrupted(self.watch, self.tell()).await
+    }
+
+    async fn tell(&self) -> Result<(), Failure> {
         let admin = self.connect.admin().await?;
         let since_ms = self.since.as_millisecond();
         let mut printer = Printer::new(self.output, self.watch);
-        let mut interrupted = std::pin::pin!(interrupted());
         let mut events = match admin.group_events(&self.group, since_ms).await? {
             Some(events) => events,
             // A kohort broker begins one with the first thing that happens to one of its groups.
-            None => tokio::select! {
-                begun = self.without_history(&admin, &mut printer) => begun?,
-                () = &mut interrupted => return Ok(()),
-            },
+            None => self.without_history(&admin, &mut printer).await?,
         };
         printer.print(events.so_far().await?)?;
         if !self.watch {
@@ -108,11 +110,7 @@ impl History {
             };
         }
         loop {
-            let next = tokio::select! {
-                next = events.next_within(Duration::from_secs(1)) => next?,
-                () = &mut interrupted => return Ok(()),
-            };
-            printer.print(next)?;
+            printer.print(events.next_within(Duration::from_secs(1)).await?)?;
         }
     }
 
@@ -187,9 +185,11 @@ impl Printer {
 
     fn finish(self, group: &str, since: &str) -> Result<(), Failure> {
         if self.output.is_json() {
-            println!("{:#}", Value::Array(self.values));
+            line(format_args!("{:#}", Value::Array(self.values)))?;
         } else if !self.has_printed {
-            println!("nothing has happened to group {group} since {since}");
+            line(format_args!(
+                "nothing has happened to group {group} since {since}"
+            ))?;
         }
         Ok(())
     }

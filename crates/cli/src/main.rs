@@ -1,5 +1,7 @@
 //! The program `kohort`: reads the command line and hands over to a command, one file each.
 
+#![warn(clippy::print_stdout)]
+
 mod client;
 mod consume;
 mod demo;
@@ -13,9 +15,10 @@ mod output;
 mod produce;
 mod rewind;
 mod serve;
+mod signals;
 mod topics;
 
-use std::{collections::HashSet, future::Future, process::ExitCode};
+use std::{collections::HashSet, future::Future, io::Write, process::ExitCode};
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -65,8 +68,9 @@ fn main() -> ExitCode {
         Command::Groups(groups) => block_on(groups.run()),
         Command::Completions { shell } => {
             let mut program = Program::command();
-            clap_complete::generate(shell, &mut program, "kohort", &mut std::io::stdout());
-            Ok(())
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut program, "kohort", &mut script);
+            std::io::stdout().write_all(&script).map_err(Failure::from)
         }
     };
     match done {

@@ -1,6 +1,9 @@
 //! Tables for people, JSON for programs.
 
-use std::io::{self, Write};
+use std::{
+    fmt::Display,
+    io::{self, Write},
+};
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
@@ -17,7 +20,7 @@ pub(crate) struct Output {
 enum Format {
     /// Columns.
     Table,
-    /// One JSON array.
+    /// JSON.
     Json,
 }
 
@@ -96,9 +99,15 @@ impl Table {
 fn text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
+        // What a client calls itself must not move the cursor.
+        Value::String(text) => text.replace(char::is_control, "\u{fffd}"),
         other => other.to_string(),
     }
+}
+
+/// Prints a line. If nobody reads it any more, that is an error; with `println!` it is a panic.
+pub(crate) fn line(text: impl Display) -> io::Result<()> {
+    writeln!(io::stdout(), "{text}")
 }
 
 impl Output {
@@ -118,9 +127,10 @@ impl Output {
     }
 
     /// Says something to people; programs need no words.
-    pub(crate) fn say(self, text: impl std::fmt::Display) {
-        if self.format == Format::Table {
-            println!("{text}");
+    pub(crate) fn say(self, text: impl Display) -> io::Result<()> {
+        match self.format {
+            Format::Table => line(text),
+            Format::Json => Ok(()),
         }
     }
 }
@@ -144,6 +154,19 @@ mod tests {
                         earthquakes      7  -\n\
                         a            12345  me\n";
         assert_eq!(String::from_utf8_lossy(&out), expected);
+    }
+
+    #[test]
+    fn names_with_control_characters_do_not_leave_their_cells() {
+        let mut table = Table::new(&["GROUP"]);
+        table.row(vec!["a\x1b[2J\nb".into()]);
+        let mut out = Vec::new();
+        table.write(&mut out).expect("written to memory");
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "GROUP\na\u{fffd}[2J\u{fffd}b\n"
+        );
+        assert_eq!(table.to_json()[0]["group"], "a\x1b[2J\nb");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `kohort produce`.
 
-use std::{collections::VecDeque, path::PathBuf};
+use std::{collections::VecDeque, io, path::PathBuf};
 
 use clap::Args;
 use kohort::{
@@ -86,24 +86,35 @@ impl Produce {
             compression: self.compression,
             ..ProducerConfig::default()
         };
+        let headers = self.headers()?;
+        // All of them before anything is sent: nobody wants half of what he asked for.
+        let mut files = Vec::with_capacity(self.files.len());
+        for path in &self.files {
+            let failed =
+                |error| Failure::new(format!("{} cannot be read: {error}", path.display()));
+            let file = tokio::fs::File::open(path).await.map_err(failed)?;
+            if file.metadata().await.map_err(failed)?.is_dir() {
+                return Err(failed(io::ErrorKind::IsADirectory.into()));
+            }
+            files.push(file);
+        }
         let producer = Producer::connect(config).await?;
         let mut sent = Sent::default();
-        match self.files.is_empty() {
-            true => {
-                let input = BufReader::new(tokio::io::stdin());
-                self.send_lines(&producer, input, &mut sent).await?;
-            }
-            false => {
-                for path in &self.files {
-                    let file = tokio::fs::File::open(path).await.map_err(|error| {
-                        Failure::new(format!("{} cannot be read: {error}", path.display()))
-                    })?;
-                    self.send_lines(&producer, BufReader::new(file), &mut sent)
-                        .await?;
-                }
+        let mut read = Ok(());
+        if files.is_empty() {
+            let input = BufReader::new(tokio::io::stdin());
+            read = self.send_lines(&producer, input, &headers, &mut sent).await;
+        }
+        for file in files {
+            if read.is_ok() {
+                let input = BufReader::new(file);
+                read = self.send_lines(&producer, input, &headers, &mut sent).await;
             }
         }
-        let count = sent.finish(&producer).await?;
+        // What was sent is waited for, also when what came behind it could not be.
+        let written = sent.finish(&producer).await;
+        read?;
+        let count = written?;
         if self.verbose {
             eprintln!("{count} records written to {}", self.topic);
         }
@@ -114,9 +125,9 @@ impl Produce {
         &self,
         producer: &Producer,
         mut input: impl AsyncBufRead + Unpin,
+        headers: &[Header<'_>],
         sent: &mut Sent,
     ) -> Result<(), Failure> {
-        let headers = self.headers()?;
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -127,7 +138,7 @@ impl Produce {
                 line.pop();
             }
             let (key, value) = self.split(&line);
-            let mut record = ProducerRecord::new(&self.topic).headers(&headers);
+            let mut record = ProducerRecord::new(&self.topic).headers(headers);
             if let Some(key) = &key {
                 record = record.key(key);
             }

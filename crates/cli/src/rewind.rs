@@ -12,9 +12,9 @@ use kohort::{
 };
 
 use crate::{
-    client::Connect,
+    client::{Connect, seconds},
     failure::{Failure, Failures},
-    history::clock,
+    history::{clock, view},
     output::{Output, Table},
 };
 
@@ -74,8 +74,8 @@ pub(crate) struct Rewind {
     #[arg(long)]
     execute: bool,
     /// How long to wait for members to give partitions up, in seconds.
-    #[arg(long = "wait", default_value_t = 600, value_name = "SECONDS")]
-    wait_s: u64,
+    #[arg(long, default_value = "600", value_name = "SECONDS", value_parser = seconds)]
+    wait: Duration,
     /// Write what is committed now to a file, which --from-file takes.
     #[arg(long, value_name = "CSV")]
     save: Option<PathBuf>,
@@ -111,19 +111,20 @@ impl Rewind {
         }
         if !self.execute {
             self.output.print(&self.table(&steps))?;
-            let members = admin.describe_group(&self.group).await;
-            let members = members.map_or(0, |group| group.members.len());
-            self.output.say(format_args!("{}", what_next(members)));
-            return Ok(());
+            let group = view(&admin, &self.group).await.unwrap_or_default();
+            let members = group.map(|group| group.members.len());
+            return Ok(self.output.say(what_next(members))?);
         }
-        let wait = Duration::from_secs(self.wait_s);
-        match admin.execute_rewind(&self.group, &steps, wait).await {
+        match admin.execute_rewind(&self.group, &steps, self.wait).await {
             Ok(done) => Ok(self.output.print(&self.table(&done))?),
             Err(Error::Timeout { .. }) => Err(Failure::new(format!(
                 "group {}: members have not given the partitions up within {} s, and the rewind \
                  still waits for them: `kohort groups explain {}` says for whom; the same command \
                  again waits on, and `kohort groups rewind {} --undo --execute` gives it up",
-                self.group, self.wait_s, self.group, self.group
+                self.group,
+                self.wait.as_secs_f64(),
+                self.group,
+                self.group
             ))),
             Err(error) => Err(error.into()),
         }
@@ -137,7 +138,7 @@ impl Rewind {
             self.output.say(format_args!(
                 "nothing was changed; this rewind, which was asked for {asked_at}, still waits for \
                  members to give partitions up: with --execute it is given up"
-            ));
+            ))?;
             return Ok(());
         }
         let stays: Vec<RewindStep> = admin
@@ -153,7 +154,7 @@ impl Rewind {
         self.output.say(format_args!(
             "the rewind that was asked for {asked_at} is given up; nothing that is committed was \
              changed"
-        ));
+        ))?;
         Ok(())
     }
 
@@ -238,10 +239,12 @@ impl Rewind {
     }
 }
 
-fn what_next(members: usize) -> String {
+/// `members`: how many the group has, if there is one.
+fn what_next(members: Option<usize>) -> String {
     let live = match members {
-        0 => "the group has no members",
-        1 => "the group has 1 member, which gives up these partitions and starts again",
+        None => "there is no such group yet: it would begin there",
+        Some(0) => "the group has no members",
+        Some(1) => "the group has 1 member, which gives up these partitions and starts again",
         _ => "members that own these partitions give them up, and whoever gets them starts there",
     };
     format!("nothing was changed; with --execute it is done ({live})")

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::{
     client::Connect,
     failure::{Failure, Failures},
-    output::{Output, Table},
+    output::{Output, Table, line},
 };
 
 #[derive(Debug, Subcommand)]
@@ -107,22 +107,21 @@ impl Create {
         match admin.create_topic(&topic).await {
             Ok(created) => {
                 let partitions = created.partitions.unwrap_or(self.partitions);
-                println!(
+                line(format_args!(
                     "created {} with {partitions} {}",
                     self.topic,
                     match partitions {
                         1 => "partition",
                         _ => "partitions",
                     }
-                );
+                ))?;
                 Ok(())
             }
             Err(error)
                 if self.if_not_exists
                     && error.code() == Some(kohort::ErrorCode::TOPIC_ALREADY_EXISTS) =>
             {
-                println!("{} exists", self.topic);
-                Ok(())
+                Ok(line(format_args!("{} exists", self.topic))?)
             }
             Err(error) => Err(error.into()),
         }
@@ -274,7 +273,7 @@ impl Delete {
         let mut failures = Failures::default();
         for (name, result) in admin.delete_topics(&names).await? {
             if failures.take(result).is_some() {
-                println!("deleted {name}");
+                line(format_args!("deleted {name}"))?;
             }
         }
         failures.finish()

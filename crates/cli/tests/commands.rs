@@ -29,12 +29,18 @@ impl Stage {
         Stage { broker }
     }
 
-    /// Runs the program, with `input` as its standard input.
-    async fn run(&self, arguments: &[&str], input: &str) -> Output {
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kohort"));
         command
             .args(arguments)
-            .env("KOHORT_BOOTSTRAP_SERVER", self.broker.address().to_string())
+            .env("KOHORT_BOOTSTRAP_SERVER", self.broker.address().to_string());
+        command
+    }
+
+    /// Runs the program, with `input` as its standard input.
+    async fn run(&self, arguments: &[&str], input: &str) -> Output {
+        let mut command = self.command(arguments);
+        command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -244,13 +250,25 @@ async fn groups_go_on_where_they_stopped_and_are_described_and_deleted() {
     assert_eq!(printed, "4\n");
 
     let listed = stage.json(&["groups", "list"]).await;
-    let ids: Vec<_> = listed
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|g| &g["group"])
-        .collect();
-    assert_eq!(ids, ["classic", "consumer"]);
+    let ids = |listed: &Value| -> Vec<String> {
+        let groups = listed.as_array().into_iter().flatten();
+        let ids = groups.filter_map(|group| group["group"].as_str());
+        ids.map(str::to_owned).collect()
+    };
+    assert_eq!(ids(&listed), ["classic", "consumer"]);
+    let of_a_kind = [
+        "groups",
+        "list",
+        "--type",
+        "Consumer",
+        "--state",
+        "empty,stable",
+    ];
+    assert_eq!(ids(&stage.json(&of_a_kind).await), ["consumer"]);
+    for wrong in [["--state", "emtpy"], ["--type", "new"]] {
+        let output = stage.run(&["groups", "list", wrong[0], wrong[1]], "").await;
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+    }
     let lag = |described: &Value| -> i64 {
         described
             .as_array()
@@ -299,10 +317,164 @@ async fn mistakes_get_one_line_that_says_what_to_do() {
     }
     let failure = stage.fails(&["produce", "-t", "t", "no/such/file"]).await;
     assert!(failure.contains("no/such/file cannot be read"), "{failure}");
+    let rewind = [
+        "groups",
+        "rewind",
+        "misspelt",
+        "--topic",
+        "t",
+        "--to-earliest",
+    ];
+    let planned = stage.prints(&rewind, "").await;
+    assert!(planned.contains("there is no such group yet"), "{planned}");
     let failure = stage
         .fails(&["topics", "list", "-b", "127.0.0.1:1", "--timeout", "0.2"])
         .await;
     assert!(failure.contains("127.0.0.1:1"), "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_that_no_clock_can_hold_are_refused() {
+    let stage = Stage::new().await;
+    for arguments in [
+        &["topics", "list", "--timeout", "1e19"][..],
+        &["groups", "explain", "g", "--watch", "--interval", "nan"],
+        &[
+            "groups",
+            "rewind",
+            "g",
+            "--undo",
+            "--wait",
+            "18446744073709551615",
+        ],
+    ] {
+        let output = stage.run(arguments, "").await;
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains("write a number of seconds"), "{errors}");
+    }
+}
+
+/// As with `kohort … | head`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn that_nobody_reads_what_is_printed_is_no_failure() {
+    let stage = Stage::new().await;
+    stage.prints(&["produce", "-t", "t"], "one\n").await;
+    stage
+        .prints(&["consume", "-G", "g", "t", "-c", "1"], "")
+        .await;
+    for arguments in [
+        &["topics", "create", "more"][..],
+        &["topics", "create", "more", "--if-not-exists"],
+        &["topics", "list"],
+        &["topics", "delete", "more"],
+        &["consume", "-t", "t", "-e"],
+        &["groups", "describe", "g"],
+        &["groups", "history", "g"],
+        &["groups", "history", "g", "-o", "json"],
+        &["groups", "history", "g", "--since", "1s"],
+        &["groups", "explain", "g"],
+        &["groups", "rewind", "g", "--topic", "t", "--to-earliest"],
+        &["groups", "delete", "g"],
+        &["completions", "bash"],
+        &["demo", "--lines"],
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = stage.command(arguments);
+        command.stdout(writer).stderr(Stdio::piped());
+        let output = tokio::task::spawn_blocking(move || command.output());
+        let output = output.await.expect("it was run").expect("it was run");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && errors.is_empty(),
+            "{arguments:?}: {errors}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_leaves_its_group_when_it_is_told_to_end() {
+    let stage = Stage::new().await;
+    stage.prints(&["topics", "create", "t"], "").await;
+    for protocol in ["consumer", "classic"] {
+        let arguments = ["consume", "-G", protocol, "t", "--protocol", protocol];
+        let mut child = stage.command(&arguments).spawn().expect("it starts");
+        let describe = ["groups", "describe", protocol, "--members"];
+        let members = async || {
+            let output = stage
+                .run(&[&describe[..], &["-o", "json"]].concat(), "")
+                .await;
+            let members: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            members.as_array().map_or(0, Vec::len)
+        };
+        while members().await == 0 {}
+        let pid = rustix::process::Pid::from_raw(child.id() as i32).expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is there");
+        let ended = tokio::task::spawn_blocking(move || child.wait());
+        let status = ended.await.expect("it was waited for").expect("it ends");
+        assert!(status.success(), "{status}");
+        assert_eq!(members().await, 0, "{protocol}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_several_files_none_is_written_if_one_cannot_be_read() {
+    let stage = Stage::new().await;
+    stage.prints(&["topics", "create", "t"], "").await;
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let folder = env!("CARGO_MANIFEST_DIR");
+    for wrong in ["no/such/file", folder] {
+        let failure = stage.fails(&["produce", "-t", "t", manifest, wrong]).await;
+        assert!(failure.contains(wrong), "{failure}");
+    }
+    assert_eq!(stage.prints(&["consume", "-t", "t", "-e"], "").await, "");
+    stage.prints(&["produce", "-t", "t", manifest], "").await;
+    let printed = stage.prints(&["consume", "-t", "t", "-e"], "").await;
+    assert_eq!(
+        printed,
+        std::fs::read_to_string(manifest).expect("it is there")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_properties_file_says_how_the_cluster_is_reached() {
+    let stage = Stage::new().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("client.properties");
+    let path = file.to_str().expect("text");
+    let list = async |text: &str, more: &[&str]| {
+        std::fs::write(&file, text).expect("written");
+        let arguments = [
+            &["topics", "list", "--timeout", "5", "--command-config", path],
+            more,
+        ];
+        let mut command = stage.command(&arguments.concat());
+        command.env_remove("KOHORT_BOOTSTRAP_SERVER");
+        let output = tokio::task::spawn_blocking(move || command.output());
+        let output = output.await.expect("it was run").expect("it was run");
+        let errors = String::from_utf8(output.stderr).expect("text");
+        (output.status.success(), errors)
+    };
+    let address = stage.broker.address().to_string();
+    let servers = format!("bootstrap.servers = {address}\n");
+    assert_eq!(list(&servers, &[]).await, (true, String::new()));
+    let elsewhere = "bootstrap.servers = 127.0.0.1:1\n";
+    assert_eq!(
+        list(elsewhere, &["-b", &address]).await,
+        (true, String::new())
+    );
+    let secured = format!(
+        "{servers}security.protocol = SASL_PLAINTEXT\nsasl.mechanism = PLAIN\nsasl.jaas.config = nonsense\n"
+    );
+    for (text, part) in [(secured.as_str(), "sasl"), ("group.id = g\n", "group.id")] {
+        let (is_well, errors) = list(text, &[]).await;
+        assert!(
+            !is_well && errors.contains(path) && errors.contains(part),
+            "{errors}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

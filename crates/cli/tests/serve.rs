@@ -3,13 +3,19 @@
 #![cfg(unix)]
 
 use std::{
+    ffi::OsStr,
     io::{BufRead, BufReader},
     net::TcpStream,
+    os::unix::ffi::OsStrExt,
     path::Path,
     process::{Child, ChildStderr, Command, Stdio},
+    time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    fs::{Mode, OFlags},
+    process::{Pid, Signal, kill_process},
+};
 
 struct Serve {
     child: Child,
@@ -18,18 +24,23 @@ struct Serve {
 
 impl Serve {
     fn start(folder: &Path, arguments: &[&str]) -> Serve {
+        let folder = folder.to_str().unwrap();
+        let common = ["--listen", "127.0.0.1:0", "--data-dir", folder];
+        Serve::run(&[&common, arguments].concat(), &[])
+    }
+
+    fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Serve {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kohort"));
-        command
-            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(folder)
-            .args(arguments)
-            .stderr(Stdio::piped());
+        command.arg("serve").args(arguments).stderr(Stdio::piped());
         // Variables for other tests, such as KOHORT_KAFKA_SCHEMAS, would be settings here.
         for (name, _) in std::env::vars_os() {
             if name.as_encoded_bytes().starts_with(b"KOHORT_") {
                 command.env_remove(name);
             }
         }
+        command.envs(variables.iter().copied());
+        // Nobody's fault.
+        command.env("NOT_TEXT", OsStr::from_bytes(b"\xff"));
         let mut child = command.spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
         Serve { child, log }
@@ -77,6 +88,44 @@ fn it_says_where_it_is_ready_and_stops_in_good_order_on_a_signal() {
     }
 }
 
+/// Many logs to look through take their time.
+#[test]
+fn it_stops_on_a_signal_also_while_it_is_starting() {
+    let folder = tempfile::tempdir().unwrap();
+    // It waits for somebody to write what it wants to read.
+    let pipe = folder.path().join("kohort.json");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let mut serve = Serve::start(folder.path(), &[]);
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+    let _reader = loop {
+        // That there is nobody who reads is an error.
+        match rustix::fs::open(&pipe, flags, Mode::empty()) {
+            Ok(writer) => break writer,
+            Err(_) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    serve.signal(Signal::TERM);
+    assert!(serve.line_with("stopped").contains("before it was ready"));
+    assert!(serve.child.wait().unwrap().success());
+}
+
+#[test]
+fn what_is_in_memory_leaves_nothing_wherever_the_settings_want_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kohort.toml");
+    for name in ["log.dirs", "data-dir"] {
+        let data = folder.path().join("data");
+        std::fs::write(&file, format!("{name} = {:?}\n", data.display())).unwrap();
+        let file = file.to_str().unwrap();
+        let arguments = ["--listen", "127.0.0.1:0", "--in-memory", "--config", file];
+        // The command line counts for more than the variable.
+        let mut serve = Serve::run(&arguments, &[("KOHORT_DATA_DIR", data.to_str().unwrap())]);
+        assert!(serve.line_with("ready on").contains("in memory"));
+        assert!(!data.exists(), "{name}");
+    }
+}
+
 #[test]
 fn what_keeps_it_from_starting_is_one_line_and_a_failure() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,6 +144,16 @@ fn what_keeps_it_from_starting_is_one_line_and_a_failure() {
             "{line}"
         );
         assert!(!serve.child.wait().unwrap().success());
+    }
+    // What is not on the command line may come as a surprise: Kubernetes sets the first of them.
+    for (variable, part) in [
+        ("KOHORT_SERVICE_HOST", "the variable KOHORT_SERVICE_HOST"),
+        ("KOHORT_LOG", "KOHORT_LOG cannot be"),
+    ] {
+        let mut serve = Serve::run(&["--in-memory"], &[(variable, "10.0.0.1")]);
+        let line = serve.line_with("kohort: ");
+        assert!(line.contains(part), "{line}");
+        assert_eq!(serve.child.wait().unwrap().code(), Some(1));
     }
     let mut first = Serve::start(folder.path(), &[]);
     first.line_with("ready on");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kohort_log::{Appended, LogError, Origin};
+use kohort_log::{Appended, Log, LogError, Origin};
 use kohort_wire::{ErrorCode, messages::*};
 use tracing::debug;
 
@@ -12,11 +12,18 @@ use crate::topics::{Partition, PartitionError, Snapshot};
 /// From how many bytes on a batch is more than a moment's work.
 const HEAVY: usize = 64 << 10;
 
+/// A log, and up to where it has to be on the device.
+struct Flush {
+    partition: Arc<Partition>,
+    log: Arc<Log>,
+    end: i64,
+}
+
 /// What became of the records of a partition.
 struct Written {
     response: PartitionProduceResponse,
     /// What has to be on the device before the answer leaves.
-    flush: Option<(Arc<Partition>, i64)>,
+    flush: Option<Flush>,
 }
 
 pub(super) async fn handle(call: Call, request: ProduceRequest) -> Outcome<ProduceResponse> {
@@ -47,15 +54,19 @@ pub(super) async fn handle(call: Call, request: ProduceRequest) -> Outcome<Produ
     }
     // Everything is written by now, in the order of the requests; what follows may take its time.
     let written = topics.iter().flat_map(|(_, _, written)| written);
-    for (partition, end) in written.filter_map(|written| written.flush.as_ref()) {
-        partition.flush_soon(*end);
+    for flush in written.filter_map(|written| written.flush.as_ref()) {
+        flush.partition.flush_soon(&flush.log, flush.end);
     }
     let mut responses = Vec::with_capacity(topics.len());
     for (name, topic_id, written) in topics {
         let mut partition_responses = Vec::with_capacity(written.len());
         for mut written in written {
-            if let Some((partition, end)) = written.flush
-                && let Err(error) = partition.flushed(end).await
+            if let Some(Flush {
+                partition,
+                log,
+                end,
+            }) = written.flush
+                && let Err(error) = partition.flushed(&log, end).await
             {
                 written = failed_by(written.response.index, &error);
             }
@@ -117,7 +128,7 @@ fn write(
         Ok(partition) => partition,
         Err(code) => return failed(data.index, code, None),
     };
-    let appended = match append(call, partition, &data) {
+    let (log, appended) = match append(call, partition, &data) {
         Ok(appended) => appended,
         Err(error) => {
             debug!("{partition}: {error}");
@@ -132,7 +143,11 @@ fn write(
             log_start_offset: appended.start_offset,
             ..PartitionProduceResponse::default()
         },
-        flush: (acks == -1).then(|| (Arc::clone(partition), appended.last_offset + 1)),
+        flush: (acks == -1).then(|| Flush {
+            partition: Arc::clone(partition),
+            log,
+            end: appended.last_offset + 1,
+        }),
     }
 }
 
@@ -140,7 +155,7 @@ fn append(
     call: &Call,
     partition: &Arc<Partition>,
     data: &PartitionProduceData,
-) -> Result<Appended, PartitionError> {
+) -> Result<(Arc<Log>, Appended), PartitionError> {
     let log = partition.log()?;
     let records = data.records.as_deref().unwrap_or_default();
     let now = call.node.clock.now_ms();
@@ -153,7 +168,7 @@ fn append(
     match appended {
         Ok(appended) => {
             partition.appended(&log, appended.last_offset + 1);
-            Ok(appended)
+            Ok((log, appended))
         }
         Err(error) => {
             partition.failed(&error);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kohort_group::coordinator::Record;
-use kohort_log::{LogError, Origin};
+use kohort_log::{Log, LogError, Origin};
 use kohort_wire::{
     codec::EncodeError,
     records::{BatchBuilder, BuildError, Compression},
@@ -29,12 +29,12 @@ pub(super) enum AppendError {
 }
 
 /// Appends records as one batch, or, if there are very many, as a few that are appended together.
-/// Gives the offset behind them.
+/// Gives the log, and the offset behind them.
 pub(super) fn append(
     partition: &Arc<Partition>,
     records: &[Record],
     now_ms: i64,
-) -> Result<i64, AppendError> {
+) -> Result<(Arc<Log>, i64), AppendError> {
     let log = partition.log()?;
     let batches = encode(records, now_ms)?;
     let appended = log
@@ -42,7 +42,7 @@ pub(super) fn append(
         .inspect_err(|error| partition.failed(error))?;
     let end = appended.last_offset + 1;
     partition.appended(&log, end);
-    Ok(end)
+    Ok((log, end))
 }
 
 fn encode(records: &[Record], now_ms: i64) -> Result<Bytes, AppendError> {

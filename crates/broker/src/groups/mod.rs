@@ -413,6 +413,63 @@ mod tests {
         broker.shutdown().await;
     }
 
+    /// The lines of the log, as they come.
+    struct Lines(mpsc::UnboundedSender<String>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let _ = self.0.send(String::from_utf8_lossy(bytes).into_owned());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shard_that_has_something_to_write_and_no_room_for_it_is_not_loaded_without_a_pause()
+    {
+        let (lines, mut log) = mpsc::unbounded_channel();
+        let writer = move || Lines(lines.clone());
+        let subscriber = tracing_subscriber::fmt().with_writer(writer).finish();
+        let _logging = tracing::subscriber::set_default(subscriber);
+        let folder = tempfile::tempdir().unwrap();
+        // A tenth of a second after it is loaded it has offsets to delete.
+        let broker = Broker::builder()
+            .data_dir(folder.path())
+            .set("offsets.retention.minutes", "1")
+            .set("offsets.retention.check.interval.ms", "100");
+        let broker = broker.start().await.unwrap();
+        let node = broker.node();
+        let topic = NewTopic {
+            name: "t".to_owned(),
+            partitions: 1,
+            configs: Values::new(),
+        };
+        node.catalog.create_topics(vec![topic], 100, false).await;
+        assert_eq!(commit(node, 5).await, ErrorCode::NONE);
+        // From now on nothing fits.
+        let shrunk = node.catalog.change_settings(|edit| {
+            let settings = edit.topic(OFFSETS_TOPIC).unwrap();
+            settings.insert("internal.segment.bytes".to_owned(), "1".to_owned());
+            Ok(())
+        });
+        shrunk.await.unwrap();
+        let mut loaded = async || while !log.recv().await.unwrap().contains("loaded: 1 groups") {};
+        loaded().await;
+        let from = tokio::time::Instant::now();
+        for _ in 0..10 {
+            loaded().await;
+        }
+        assert!(
+            from.elapsed() >= Duration::from_secs(4),
+            "{:?}",
+            from.elapsed()
+        );
+        broker.shutdown().await;
+    }
+
     /// KAFKA-17267.
     #[tokio::test(start_paused = true)]
     async fn k1_a_request_that_times_out_inside_gets_an_error_that_clients_try_again_after() {

@@ -354,13 +354,13 @@ impl ShardTask {
     }
 
     async fn write(&self, out: &Outbox) -> Result<(), super::append::AppendError> {
-        let end = append(&self.partition, &out.records, self.node.clock.now_ms())?;
+        let (log, end) = append(&self.partition, &out.records, self.node.clock.now_ms())?;
         debug!(
             "{}: {} records up to {end}",
             self.partition,
             out.records.len()
         );
-        Ok(self.partition.flushed(end).await?)
+        Ok(self.partition.flushed(&log, end).await?)
     }
 
     /// Lets go of those who have hung up while they were parked, now and then.

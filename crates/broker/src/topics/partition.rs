@@ -288,17 +288,26 @@ impl Partition {
         }
     }
 
-    /// Waits until everything before `offset` is on the device. All who wait at a time share one
-    /// flush, which runs on a thread of its own.
-    pub(crate) async fn flushed(self: &Arc<Self>, offset: i64) -> Result<(), PartitionError> {
+    /// Waits until everything before `offset` is on the device that was appended to `log`, which is
+    /// this partition's. All who wait at a time share one flush, which runs on a thread of its own.
+    ///
+    /// A log that has failed may have been opened again meanwhile: what stands at the offset then
+    /// may be something else.
+    pub(crate) async fn flushed(
+        self: &Arc<Self>,
+        log: &Arc<Log>,
+        offset: i64,
+    ) -> Result<(), PartitionError> {
         let mut flushes = self.flushes.subscribe();
         loop {
             flushes.mark_unchanged();
-            let log = self.log()?;
             if log.flushed_offset() >= offset {
                 return Ok(());
             }
-            self.start_flush(&log);
+            if !Arc::ptr_eq(&self.log()?, log) {
+                return Err(LogError::FlushFailed.into());
+            }
+            self.start_flush(log);
             // The sender lives in the partition.
             let _ = flushes.changed().await;
         }
@@ -306,11 +315,9 @@ impl Partition {
 
     /// Begins to flush, unless somebody has begun, so that the flushes of several partitions that
     /// are waited for one after the other go on side by side.
-    pub(crate) fn flush_soon(self: &Arc<Self>, offset: i64) {
-        if let Some(log) = self.opened()
-            && log.flushed_offset() < offset
-        {
-            self.start_flush(&log);
+    pub(crate) fn flush_soon(self: &Arc<Self>, log: &Arc<Log>, offset: i64) {
+        if log.flushed_offset() < offset {
+            self.start_flush(log);
         }
     }
 
@@ -332,10 +339,10 @@ impl Partition {
         tokio::task::spawn_blocking(move || {
             let flushed = log.flush();
             *partition.is_flushing.lock() = false;
-            match flushed {
-                Ok(_) => partition.flushes.send_modify(|count| *count += 1),
-                Err(error) => partition.failed(&error),
+            if let Err(error) = flushed {
+                partition.failed(&error);
             }
+            partition.flushes.send_modify(|count| *count += 1);
         });
     }
 
@@ -392,5 +399,51 @@ impl Partition {
         {
             error!("closing partition {self}: {error}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kohort_log::Origin;
+    use kohort_wire::records::{BatchBuilder, Compression};
+
+    use super::*;
+    use crate::{Broker, settings::Values, topics::NewTopic};
+
+    fn append(log: &Log) -> i64 {
+        let mut builder = BatchBuilder::new(Compression::None, None);
+        builder.append(0, None, Some(b"a"), []).unwrap();
+        let batch = builder.finish();
+        let appended = log.append(&batch, Origin::Client, crate::LEADER_EPOCH, 0);
+        appended.unwrap().last_offset + 1
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_not_flushed_before_a_failure_is_not_vouched_for_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let broker = Broker::builder().data_dir(folder.path());
+        let broker = broker.start().await.unwrap();
+        let catalog = &broker.node().catalog;
+        let topic = NewTopic {
+            name: "t".to_owned(),
+            partitions: 1,
+            configs: Values::new(),
+        };
+        let created = catalog.create_topics(vec![topic], 10, false).await;
+        let partition = Arc::clone(&created[0].as_ref().unwrap().partitions[0]);
+        let log = partition.log().unwrap();
+        let end = append(&log);
+        partition.failed(&LogError::FlushFailed);
+        while partition.opened().is_none() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        // Others have written since, and that is on the device.
+        let again = partition.log().unwrap();
+        append(&again);
+        let flushed = again.flush().unwrap();
+        assert!(flushed >= end);
+        partition.flushed(&again, flushed).await.unwrap();
+        assert!(partition.flushed(&log, end).await.is_err());
+        broker.shutdown().await;
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 use super::PARTITIONS;
-use crate::failure::Failure;
+use crate::{failure::Failure, output::line};
 
 /// What happened.
 pub(super) struct Ledger {
@@ -233,9 +233,9 @@ impl Ledger {
     /// Prints what came of it all. An error if a record is missing, or came twice for no reason.
     pub(super) fn report(&self, committed: &[Option<i64>]) -> Result<(), Failure> {
         let state = self.lock();
-        println!("What the group found out:");
+        line("What the group found out:")?;
         for (magnitude, place) in state.strongest.iter().take(3) {
-            println!("  magnitude {magnitude:.1}  {place}");
+            line(format_args!("  magnitude {magnitude:.1}  {place}"))?;
         }
         let mut regions: Vec<_> = state.regions.iter().collect();
         regions.sort_by_key(|(_, region)| std::cmp::Reverse(region.count));
@@ -246,9 +246,8 @@ impl Ledger {
                 format!("{name} {} (up to {:.1})", region.count, region.strongest)
             })
             .collect();
-        println!("  most earthquakes: {}", regions.join(", "));
-        println!();
-        println!("Check:");
+        line(format_args!("  most earthquakes: {}\n", regions.join(", ")))?;
+        line("Check:")?;
         let checks = [
             self.check_complete(&state),
             check_again(&state),
@@ -260,7 +259,7 @@ impl Ledger {
                 Ok(text) => ("ok", text),
                 Err(text) => ("FAILED", text),
             };
-            println!("  {mark}: {text}");
+            line(format_args!("  {mark}: {text}"))?;
         }
         match checks.iter().all(Result::is_ok) {
             true => Ok(()),

@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use crate::failure::Failure;
+use crate::{failure::Failure, signals::Signals};
 use ledger::Ledger;
 use member::Member;
 use screen::Screen;
@@ -55,6 +55,7 @@ pub(crate) struct Demo {
 
 impl Demo {
     pub(crate) async fn run(self) -> Result<(), Failure> {
+        let mut signals = Signals::new()?;
         let folder = tempfile::tempdir()
             .map_err(|error| Failure::new(format!("cannot make a temporary folder: {error}")))?;
         let broker = Broker::builder()
@@ -71,7 +72,7 @@ impl Demo {
         let address = broker.address().to_string();
         let shown = tokio::select! {
             shown = show(&address, self.lines) => shown,
-            () = crate::client::interrupted() => Err(Failure::new("interrupted")),
+            () = signals.next() => Err(Failure::new("interrupted")),
         };
         broker.shutdown().await;
         shown
@@ -86,7 +87,7 @@ async fn show(address: &str, lines: bool) -> Result<(), Failure> {
     let topic = NewTopic::new(TOPIC, PARTITIONS).config("retention.ms", "-1");
     admin.create_topic(&topic).await?;
 
-    let mut screen = Screen::new(lines, address);
+    let mut screen = Screen::new(lines, address)?;
     let began = ledger.began();
     let replay = tokio::spawn(replay::replay(
         address.to_owned(),
@@ -132,7 +133,7 @@ async fn show(address: &str, lines: bool) -> Result<(), Failure> {
         if elapsed >= GIVE_UP_AT {
             break;
         }
-        screen.draw(&ledger.view());
+        screen.draw(&ledger.view())?;
         next_frame += FRAME;
         sleep_until(next_frame).await;
     }
@@ -141,13 +142,13 @@ async fn show(address: &str, lines: bool) -> Result<(), Failure> {
         .map_err(|error| Failure::new(error.to_string()))??;
     // A last look before the members leave and own nothing any more.
     sleep(FRAME).await;
-    screen.draw(&ledger.view());
+    screen.draw(&ledger.view())?;
     let explanation = operator::explanation(&admin).await?;
     for member in members {
         member.stop().await?;
     }
     let committed = committed(&admin).await?;
-    screen.finish(&explanation);
+    screen.finish(&explanation)?;
     ledger.report(&committed)
 }
 

@@ -10,6 +10,7 @@ use super::{
     GROUP,
     ledger::{Partition, View},
 };
+use crate::output::line;
 
 /// How many of the last events stay on the screen.
 const EVENTS_SHOWN: usize = 6;
@@ -26,23 +27,23 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    pub(super) fn new(lines: bool, address: &str) -> Screen {
-        println!(
+    pub(super) fn new(lines: bool, address: &str) -> io::Result<Screen> {
+        line(format_args!(
             "A week of earthquakes (USGS, February 2018) in a few seconds, on a broker at {address}."
-        );
-        println!(
-            "Three consumers share six partitions; one more joins, one is killed, one partition is rewound."
-        );
-        println!();
-        Screen {
+        ))?;
+        line(
+            "Three consumers share six partitions; one more joins, one is killed, one partition is \
+             rewound.\n",
+        )?;
+        Ok(Screen {
             in_place: !lines && io::stdout().is_terminal(),
             drawn: 0,
             events_printed: 0,
             next_line_at: Duration::ZERO,
-        }
+        })
     }
 
-    pub(super) fn draw(&mut self, view: &View) {
+    pub(super) fn draw(&mut self, view: &View) -> io::Result<()> {
         match self.in_place {
             true => self.draw_in_place(view),
             false => self.print_lines(view),
@@ -50,19 +51,21 @@ impl Screen {
     }
 
     /// Ends the drawing, and says what the group's history tells.
-    pub(super) fn finish(&mut self, explanation: &[String]) {
-        println!();
+    pub(super) fn finish(&mut self, explanation: &[String]) -> io::Result<()> {
+        line("")?;
         if explanation.is_empty() {
-            return;
+            return Ok(());
         }
-        println!("Why the group rebalanced when it was rewound (kohort groups history {GROUP}):");
-        for line in explanation {
-            println!("  {line}");
+        line(format_args!(
+            "Why the group rebalanced when it was rewound (kohort groups history {GROUP}):"
+        ))?;
+        for text in explanation {
+            line(format_args!("  {text}"))?;
         }
-        println!();
+        line("")
     }
 
-    fn draw_in_place(&mut self, view: &View) {
+    fn draw_in_place(&mut self, view: &View) -> io::Result<()> {
         let mut lines = vec![summary(view), String::new()];
         lines.extend(
             (0..)
@@ -85,22 +88,21 @@ impl Screen {
             // Back up to where the drawing began.
             let _ = write!(out, "\x1b[{}A", self.drawn);
         }
-        for line in &lines {
-            let line: String = line.chars().take(width).collect();
-            let _ = writeln!(out, "\x1b[2K{line}");
+        for text in &lines {
+            let text: String = text.chars().take(width).collect();
+            let _ = writeln!(out, "\x1b[2K{text}");
         }
         // What an earlier, longer drawing left below.
         out.push_str("\x1b[J");
         self.drawn = lines.len();
         let mut stdout = io::stdout().lock();
-        let _ = stdout
-            .write_all(out.as_bytes())
-            .and_then(|()| stdout.flush());
+        stdout.write_all(out.as_bytes())?;
+        stdout.flush()
     }
 
-    fn print_lines(&mut self, view: &View) {
+    fn print_lines(&mut self, view: &View) -> io::Result<()> {
         for one in &view.events[self.events_printed..] {
-            println!("{}", event(one));
+            line(event(one))?;
         }
         self.events_printed = view.events.len();
         if view.elapsed >= self.next_line_at {
@@ -111,12 +113,13 @@ impl Screen {
                     let owner = partition.owner.unwrap_or("-");
                     format!("{number} {owner} {}/{}", partition.position, partition.end)
                 });
-            println!(
+            line(format_args!(
                 "{}   {}",
                 summary(view),
                 partitions.collect::<Vec<_>>().join("  ")
-            );
+            ))?;
         }
+        Ok(())
     }
 }
 

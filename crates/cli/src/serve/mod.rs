@@ -9,7 +9,8 @@ use kohort_broker::StartError;
 use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, signals::Signals};
+use settings::Gathered;
 
 /// The variable of the environment that says what to log.
 pub(crate) const LOG_VARIABLE: &str = "KOHORT_LOG";
@@ -28,8 +29,8 @@ pub(crate) struct Serve {
     #[arg(long, short, value_name = "DIR", env = "KOHORT_DATA_DIR")]
     data_dir: Option<PathBuf>,
 
-    /// Keeps the data in memory: it is gone when the broker stops.
-    #[arg(long, conflicts_with = "data_dir")]
+    /// Keeps the data in memory, wherever the settings want it: it is gone when the broker stops.
+    #[arg(long)]
     in_memory: bool,
 
     /// Where clients are told to find the broker, if not where it listens.
@@ -47,8 +48,7 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let filter =
-            EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new("info"));
+        let filter = log_filter(std::env::var(LOG_VARIABLE).ok().as_deref())?;
         tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
@@ -70,8 +70,17 @@ impl Serve {
     async fn serve(self) -> Result<(), Failure> {
         let started_at = Instant::now();
         let mut signals = Signals::new()?;
-        let builder = settings::gather(&self)?;
-        let broker = builder.start().await.map_err(explain)?;
+        let gathered = settings::gather(&self)?;
+        let broker = tokio::select! {
+            started = gathered.builder.clone().start() => {
+                started.map_err(|error| explain(error, &gathered))?
+            }
+            // Many logs to look through take their time; what was found out is lost, nothing else.
+            () = signals.next() => {
+                tracing::info!("stopped before it was ready");
+                return Ok(());
+            }
+        };
         tracing::debug!("started in {:?}", started_at.elapsed());
         signals.next().await;
         let stopping = broker.shutdown();
@@ -83,7 +92,33 @@ impl Serve {
     }
 }
 
-fn explain(error: StartError) -> Failure {
+/// What to log: a level, or levels by module. Whatever else is written there would mean, to the
+/// library, to log nothing.
+fn log_filter(text: Option<&str>) -> Result<EnvFilter, Failure> {
+    let text = text.map(str::trim).filter(|text| !text.is_empty());
+    let text = text.unwrap_or("info");
+    let levels = ["off", "error", "warn", "info", "debug", "trace"];
+    let is_known = text.split(',').all(|part| {
+        let level = part.rsplit_once('=').map_or(part, |(_, level)| level);
+        levels.contains(&level.trim().to_ascii_lowercase().as_str())
+    });
+    let filter = EnvFilter::try_new(text).ok().filter(|_| is_known);
+    filter.ok_or_else(|| {
+        Failure::new(format!(
+            "{LOG_VARIABLE} cannot be \"{text}\": it is one of {}, or a list such as \
+             info,kohort_broker=debug",
+            levels.join(", ")
+        ))
+    })
+}
+
+fn explain(error: StartError, gathered: &Gathered) -> Failure {
+    if let StartError::Setting(text) = &error {
+        return match gathered.origin(text) {
+            Some(origin) => Failure::new(format!("{error}; it comes from {origin}")),
+            None => Failure::new(error.to_string()),
+        };
+    }
     let advice = match &error {
         StartError::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
             "; is another broker running? --listen takes another address"
@@ -97,51 +132,6 @@ fn explain(error: StartError) -> Failure {
     Failure::new(format!("{error}{advice}"))
 }
 
-/// SIGINT and SIGTERM. With a listener SIGXFSZ does not end the program either: a file that reaches
-/// the limit of `ulimit -f` is then a write that fails, as on a full disk.
-struct Signals {
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    _file_size: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn new() -> Result<Signals, Failure> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let listen = |kind| {
-            signal(kind)
-                .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))
-        };
-        Ok(Signals {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            _file_size: listen(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-#[cfg(not(unix))]
-impl Signals {
-    fn new() -> Result<Signals, Failure> {
-        Ok(Signals {})
-    }
-
-    async fn next(&mut self) {
-        let _ = tokio::signal::ctrl_c().await;
-    }
-}
-
 /// Each segment and each connection is an open file; the usual soft limit of 1024 is soon reached.
 fn raise_file_limit() {
     #[cfg(unix)]
@@ -151,6 +141,30 @@ fn raise_file_limit() {
         limit.current = limit.maximum;
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
             warn!("the number of open files stays as it is: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_log_is_a_level_and_nothing_that_would_silence_the_log() {
+        for text in [
+            None,
+            Some(""),
+            Some("WARN"),
+            Some("info,kohort_broker=debug"),
+        ] {
+            assert!(log_filter(text).is_ok(), "{text:?}");
+        }
+        for text in ["warning", "kohort_broker", "a=b=c", "info,x=loud"] {
+            let error = log_filter(Some(text)).expect_err(text).to_string();
+            assert!(
+                error.contains("KOHORT_LOG") && error.contains("warn"),
+                "{error}"
+            );
         }
     }
 }
