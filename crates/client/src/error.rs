@@ -140,6 +140,17 @@ pub enum Error {
         /// What went wrong last, if anything did.
         last: Option<Box<Error>>,
     },
+    /// What was asked may have been done, although the answer is that it cannot be: the answer to an
+    /// earlier attempt was lost, and this one is such as would come if that attempt had got there
+    /// (that a topic which is to be created exists, say). [`code`](Error::code) is that of the
+    /// answer.
+    #[error("{answer}; an earlier attempt may have done it, of which no answer came: {earlier}")]
+    Repeated {
+        /// The answer to the last attempt.
+        answer: Box<Error>,
+        /// Why there was no answer to an earlier one, or none that tells what came of it.
+        earlier: Box<Error>,
+    },
     /// Records that are not what they should be.
     #[error("partition {partition}: the records at offset {offset} cannot be read: {problem}")]
     Records {
@@ -212,13 +223,15 @@ impl Error {
         }
     }
 
-    /// The code with which a broker answered, if this is such an answer, or a time-out after one.
+    /// The code with which a broker answered, if this is such an answer, also to a repeated attempt,
+    /// or a time-out after one.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Error::Kafka { code, .. } => Some(*code),
             Error::Timeout {
                 last: Some(last), ..
             } => last.code(),
+            Error::Repeated { answer, .. } => answer.code(),
             _ => None,
         }
     }

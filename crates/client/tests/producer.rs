@@ -247,3 +247,23 @@ async fn a_topic_that_does_not_exist_is_created_where_the_broker_does_so() {
     let delivery = producer.send(ProducerRecord::new("new")).await.unwrap();
     assert_eq!(delivery.await.unwrap().offset, Some(0));
 }
+
+#[tokio::test]
+async fn records_that_may_go_anywhere_go_everywhere_however_few_there_are_at_a_time() {
+    let servers = servers().await;
+    let (_admin, topic) = with_topic(&servers, 3).await;
+    let config = ProducerConfig {
+        linger: Duration::ZERO,
+        batch_bytes: 1000,
+        ..ProducerConfig::new(&servers)
+    };
+    let producer = Producer::connect(config).await.unwrap();
+    let mut counts = [0; 3];
+    while counts.contains(&0) {
+        let record = ProducerRecord::new(&topic).value(&[1; 500]);
+        let written = producer.send(record).await.unwrap().await.unwrap();
+        counts[written.partition as usize] += 1;
+        // Each partition gets two or three, then another one does.
+        assert!(counts.iter().sum::<i32>() < 1000, "{counts:?}");
+    }
+}

@@ -224,7 +224,7 @@ impl Admin {
     }
 
     /// Changes settings of a resource; those that are not named stay. With `validate_only` it is
-    /// only checked whether that would work.
+    /// only checked whether that would work. Done twice, it is as done once.
     pub async fn alter_configs(
         &self,
         resource: &ConfigResource,

@@ -1,8 +1,12 @@
 //! The committed offsets of groups.
 
-use kohort_wire::{ApiKey, codec::Versions, messages::*};
+use kohort_wire::{
+    ApiKey, ErrorCode,
+    codec::{Message, Versions},
+    messages::*,
+};
 
-use super::{Admin, group, groups::subject};
+use super::{Admin, group, groups::subject, repeated, retriable};
 use crate::{
     CommittedOffset, Each, Result, Subject, TopicPartition,
     by_leader::by_topic,
@@ -24,6 +28,9 @@ impl Admin {
     }
 
     /// Sets what a group has committed. It must have no members.
+    ///
+    /// A second attempt, after one whose answer was lost, sets the same again; what others have
+    /// committed in between is lost by that.
     pub async fn alter_group_offsets(
         &self,
         group_id: &str,
@@ -49,6 +56,10 @@ impl Admin {
     }
 
     /// Deletes what a group has committed, for partitions of topics to which no member subscribes.
+    ///
+    /// It is no error if nothing was committed. A group without members is gone with its last
+    /// offset: if the answer to an attempt was lost and the next one finds that there is no such
+    /// group, that is [`Error::Repeated`](crate::Error::Repeated).
     pub async fn delete_group_offsets(
         &self,
         group_id: &str,
@@ -69,13 +80,20 @@ impl Admin {
             group_id: group_id.into(),
             topics: topics.collect(),
         };
-        let checked = |response: &OffsetDeleteResponse| {
-            check(API, response.error_code, None, || subject(group_id))
+        let codes = |response: &OffsetDeleteResponse| {
+            retriable(check(API, response.error_code, None, || subject(group_id)))
         };
-        let to = group(group_id);
-        let ask = self.cluster.ask(&to, |_| request.clone(), checked);
+        let (to, timeout) = (group(group_id), self.cluster.config().api_timeout);
+        let versions = OffsetDeleteRequest::VERSIONS;
+        let request = |_| request.clone();
+        let (response, earlier) = self
+            .cluster
+            .ask_again(&to, Lane::Main, versions, timeout, request, codes)
+            .await?;
+        let whole = check(API, response.error_code, None, || subject(group_id));
+        repeated(whole, ErrorCode::GROUP_ID_NOT_FOUND, earlier.as_ref())?;
         let mut results = Vec::new();
-        for topic in ask.await?.topics {
+        for topic in response.topics {
             for partition in topic.partitions {
                 let name = TopicPartition::new(&*topic.name, partition.partition_index);
                 let subject = || Subject::Partition(name.clone());

@@ -4,9 +4,13 @@ use std::{fmt, str::FromStr};
 
 use bytestring::ByteString;
 use futures_util::future::join_all;
-use kohort_wire::{ApiKey, codec::Versions, messages::*};
+use kohort_wire::{
+    ApiKey, ErrorCode,
+    codec::{Message, Versions},
+    messages::*,
+};
 
-use super::{Admin, group, topics::one};
+use super::{Admin, group, repeated, retriable, topics::one};
 use crate::{
     Each, Error, Result, Subject,
     error::check,
@@ -189,6 +193,9 @@ impl Admin {
     }
 
     /// Deletes groups that have no members, with their offsets.
+    ///
+    /// If the answer to an attempt was lost and the next one finds that a group does not exist, that
+    /// is [`Error::Repeated`]: it may have been deleted by the first.
     pub async fn delete_groups(&self, group_ids: &[ByteString]) -> Each<ByteString, ()> {
         let each = group_ids
             .iter()
@@ -196,26 +203,37 @@ impl Admin {
         join_all(each).await
     }
 
-    /// Deletes a group that has no members, with its offsets.
+    /// Deletes a group that has no members, with its offsets, as
+    /// [`delete_groups`](Admin::delete_groups) does.
     pub async fn delete_group(&self, group_id: &str) -> Result<()> {
         let request = DeleteGroupsRequest {
             groups_names: vec![group_id.into()],
         };
-        let checked = |response: &DeleteGroupsResponse| {
+        const API: ApiKey = ApiKey::DeleteGroups;
+        let codes = |response: &DeleteGroupsResponse| {
             response.results.iter().try_for_each(|result| {
-                let message = result.error_message.as_ref();
-                check(ApiKey::DeleteGroups, result.error_code, message, || {
-                    subject(group_id)
-                })
+                retriable(check(API, result.error_code, None, || subject(group_id)))
             })
         };
-        self.cluster
-            .ask(&group(group_id), |_| request.clone(), checked)
+        let (to, timeout) = (group(group_id), self.cluster.config().api_timeout);
+        let versions = DeleteGroupsRequest::VERSIONS;
+        let request = |_| request.clone();
+        let (response, earlier) = self
+            .cluster
+            .ask_again(&to, Lane::Main, versions, timeout, request, codes)
             .await?;
-        Ok(())
+        response.results.iter().try_for_each(|result| {
+            let message = result.error_message.as_ref();
+            let result = check(API, result.error_code, message, || subject(group_id));
+            repeated(result, ErrorCode::GROUP_ID_NOT_FOUND, earlier.as_ref())
+        })
     }
 
     /// Removes members from a group; `reason` is for the coordinator's log.
+    ///
+    /// If the answer to an attempt was lost and the next one finds that there is no such member,
+    /// that is [`Error::Repeated`]: it may have been removed by the first. One that has come back
+    /// between two attempts, as members do, is removed again.
     pub async fn remove_members(
         &self,
         group_id: &str,
@@ -248,10 +266,11 @@ impl Admin {
         let timeout = self.cluster.config().api_timeout;
         let to = group(group_id);
         let request = |_| request.clone();
-        let ask = self
+        let (response, earlier) = self
             .cluster
-            .ask_within(&to, Lane::Main, versions, timeout, request, checked);
-        let results = ask.await?.members.into_iter().map(|member| {
+            .ask_again(&to, Lane::Main, versions, timeout, request, checked)
+            .await?;
+        let results = response.members.into_iter().map(|member| {
             let name = match member.group_instance_id {
                 Some(id) if !id.is_empty() => id,
                 _ => member.member_id,
@@ -261,12 +280,13 @@ impl Admin {
                 member: name.clone(),
             };
             let result = check(API, member.error_code, None, who);
-            (name, result)
+            let gone = ErrorCode::UNKNOWN_MEMBER_ID;
+            (name, repeated(result, gone, earlier.as_ref()))
         });
         Ok(results.collect())
     }
 
-    /// Removes one member from a group.
+    /// Removes one member from a group, as [`remove_members`](Admin::remove_members) does.
     pub async fn remove_member(&self, group_id: &str, member: MemberToRemove) -> Result<()> {
         let reason = "removed by an administrator";
         let results = self.remove_members(group_id, &[member], reason).await?;

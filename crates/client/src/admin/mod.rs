@@ -22,7 +22,11 @@
 //!
 //! What concerns several things at once answers for each of them ([`Each`](crate::Each)).
 //! Everything is tried again while that can help, for as long as
-//! [`ClientConfig::api_timeout`].
+//! [`ClientConfig::api_timeout`]; also when the answer to an attempt was lost, and with it whether
+//! the attempt was carried out. Where the same request a second time is refused for that reason,
+//! the error is [`Error::Repeated`](crate::Error::Repeated); each method says when. When time is up
+//! ([`Error::Timeout`](crate::Error::Timeout)), and when the future is dropped, what was asked may
+//! have been done, or be done yet.
 
 mod cluster;
 mod configs;
@@ -43,7 +47,7 @@ pub use topics::{CreatedTopic, NewTopic};
 
 pub use crate::rewind::{LastRewind, RewindStep, RewindTo};
 use crate::{
-    ClientConfig, Result,
+    ClientConfig, Error, ErrorCode, Result,
     rpc::{Cluster, Destination},
 };
 
@@ -82,4 +86,24 @@ impl Admin {
 
 fn group(group_id: &str) -> Destination {
     Destination::Group(group_id.into())
+}
+
+/// Only an error that trying again may help.
+fn retriable(result: Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.is_retriable() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// An answer with which a second attempt is refused if one before, of which nothing is known, was
+/// carried out.
+fn repeated<T>(result: Result<T>, refusal: ErrorCode, earlier: Option<&Error>) -> Result<T> {
+    match (result, earlier) {
+        (Err(answer), Some(earlier)) if answer.code() == Some(refusal) => Err(Error::Repeated {
+            answer: Box::new(answer),
+            earlier: Box::new(earlier.clone()),
+        }),
+        (result, _) => result,
+    }
 }

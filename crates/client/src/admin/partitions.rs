@@ -25,6 +25,9 @@ impl Admin {
 
     /// Deletes the records of each partition before an offset; −1 stands for its end. Answers
     /// with the offset of the first record that is left.
+    ///
+    /// A second attempt, after one whose answer was lost, deletes nothing more; but with −1 it takes
+    /// what was written in between as well.
     pub async fn delete_records(
         &self,
         partitions: &[(TopicPartition, i64)],

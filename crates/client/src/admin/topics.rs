@@ -1,13 +1,13 @@
 //! Topics.
 
 use bytestring::ByteString;
-use kohort_wire::{ApiKey, ErrorCode, Uuid, messages::*};
+use kohort_wire::{ApiKey, ErrorCode, Request, Uuid, messages::*};
 
-use super::Admin;
+use super::{Admin, repeated};
 use crate::{
     Each, Error, Result, Subject,
     error::check,
-    rpc::{Destination, TopicMetadata, Topics},
+    rpc::{Destination, Lane, TopicMetadata, Topics},
 };
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ fn topic(name: &ByteString) -> Subject {
     Subject::Topic(ByteString::from(&**name))
 }
 
-/// Tries the whole request again only if nothing of it was done.
+/// An error to be tried again: a broker that is not in office, or not any more.
 pub(super) fn moved(api: ApiKey, codes: impl Iterator<Item = ErrorCode>) -> Result<()> {
     let mut codes = codes;
     let retriable = |code: &ErrorCode| {
@@ -113,7 +113,27 @@ pub(super) fn moved(api: ApiKey, codes: impl Iterator<Item = ErrorCode>) -> Resu
 }
 
 impl Admin {
+    /// Asks the controller. Tells with the answer of an earlier attempt of which it is not known
+    /// what came of it.
+    async fn ask_controller<R: Request>(
+        &self,
+        request: impl Fn(i16) -> R,
+        check: impl Fn(&R::Response) -> Result<()>,
+    ) -> Result<(R::Response, Option<Error>)> {
+        let timeout = self.cluster.config().api_timeout;
+        let to = Destination::Controller;
+        self.cluster
+            .ask_again(&to, Lane::Main, R::VERSIONS, timeout, request, check)
+            .await
+    }
+
     /// Creates topics. With `validate_only` it is only checked whether that would work.
+    ///
+    /// If the answer to an attempt was lost and the next one finds that a topic exists, that is
+    /// [`Error::Repeated`]: it may have been created by the first. `TOPIC_ALREADY_EXISTS` without
+    /// that can have the same cause where a controller has just failed, since brokers of Apache
+    /// Kafka pass the request on to it, and try again themselves. A topic for which the answer is
+    /// `REQUEST_TIMED_OUT` may come into being yet.
     pub async fn create_topics(
         &self,
         topics: &[NewTopic],
@@ -125,14 +145,17 @@ impl Admin {
             timeout_ms: self.timeout_ms(),
             validate_only,
         };
-        let ask = self.cluster.ask(
-            &Destination::Controller,
-            |_| request.clone(),
-            |response| moved(API, response.topics.iter().map(|topic| topic.error_code)),
-        );
-        let results = ask.await?.topics.into_iter().map(|created| {
+        let (response, earlier) = self
+            .ask_controller(
+                |_| request.clone(),
+                |response| moved(API, response.topics.iter().map(|topic| topic.error_code)),
+            )
+            .await?;
+        let earlier = earlier.filter(|_| !validate_only);
+        let results = response.topics.into_iter().map(|created| {
             let (code, message) = (created.error_code, created.error_message.as_ref());
             let result = check(API, code, message, || topic(&created.name));
+            let result = repeated(result, ErrorCode::TOPIC_ALREADY_EXISTS, earlier.as_ref());
             let result = result.map(|()| CreatedTopic {
                 id: created.topic_id,
                 partitions: (created.num_partitions >= 0).then_some(created.num_partitions),
@@ -144,7 +167,7 @@ impl Admin {
         Ok(results.collect())
     }
 
-    /// Creates a topic.
+    /// Creates a topic, as [`create_topics`](Admin::create_topics) does.
     pub async fn create_topic(&self, topic: &NewTopic) -> Result<CreatedTopic> {
         let results = self
             .create_topics(std::slice::from_ref(topic), false)
@@ -155,6 +178,10 @@ impl Admin {
     }
 
     /// Deletes topics, with all their records.
+    ///
+    /// If the answer to an attempt was lost and the next one finds that a topic does not exist, that
+    /// is [`Error::Repeated`]: it may have been deleted by the first. A topic that others created
+    /// under the name between two attempts is deleted like the one before.
     pub async fn delete_topics(&self, names: &[ByteString]) -> Result<Each<ByteString, ()>> {
         const API: ApiKey = ApiKey::DeleteTopics;
         let request = |version| match version {
@@ -175,24 +202,25 @@ impl Admin {
                 ..Default::default()
             },
         };
-        let ask = self
-            .cluster
-            .ask(&Destination::Controller, request, |response| {
+        let (response, earlier) = self
+            .ask_controller(request, |response| {
                 moved(API, response.responses.iter().map(|topic| topic.error_code))
-            });
-        let results = ask.await?.responses.into_iter().map(|deleted| {
+            })
+            .await?;
+        let results = response.responses.into_iter().map(|deleted| {
             let name = deleted
                 .name
                 .as_deref()
                 .map_or_else(ByteString::new, ByteString::from);
             let (code, message) = (deleted.error_code, deleted.error_message.as_ref());
             let result = check(API, code, message, || topic(&name));
-            (name, result)
+            let gone = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+            (name, repeated(result, gone, earlier.as_ref()))
         });
         Ok(results.collect())
     }
 
-    /// Deletes a topic, with all its records.
+    /// Deletes a topic, with all its records, as [`delete_topics`](Admin::delete_topics) does.
     pub async fn delete_topic(&self, name: &str) -> Result<()> {
         let results = self.delete_topics(&[name.into()]).await?;
         one(results, ApiKey::DeleteTopics, || {
@@ -201,6 +229,9 @@ impl Admin {
     }
 
     /// Sets how many partitions a topic has: there can only be more than before.
+    ///
+    /// If the answer to an attempt was lost and the next one finds that there are as many already
+    /// (`INVALID_PARTITIONS`), that is [`Error::Repeated`]: they may have come by the first.
     pub async fn create_partitions(&self, name: &str, total: i32) -> Result<()> {
         const API: ApiKey = ApiKey::CreatePartitions;
         let request = CreatePartitionsRequest {
@@ -212,15 +243,17 @@ impl Admin {
             timeout_ms: self.timeout_ms(),
             validate_only: false,
         };
-        let ask = self.cluster.ask(
-            &Destination::Controller,
-            |_| request.clone(),
-            |response| moved(API, response.results.iter().map(|topic| topic.error_code)),
-        );
-        let results = ask.await?.results.into_iter().map(|result| {
+        let (response, earlier) = self
+            .ask_controller(
+                |_| request.clone(),
+                |response| moved(API, response.results.iter().map(|topic| topic.error_code)),
+            )
+            .await?;
+        let results = response.results.into_iter().map(|result| {
             let (code, message) = (result.error_code, result.error_message.as_ref());
             let checked = check(API, code, message, || topic(&result.name));
-            (result.name, checked)
+            let there = ErrorCode::INVALID_PARTITIONS;
+            (result.name, repeated(checked, there, earlier.as_ref()))
         });
         one(results.collect(), API, || Subject::Topic(name.into()))
     }

@@ -60,9 +60,15 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Topic {
     pub(super) name: ByteString,
+    /// By number; those that are not there any more too, for what is still to be sent to them.
     pub(super) partitions: Vec<Queue>,
-    /// Where records go that may go anywhere.
+    /// How many there are.
+    count: usize,
+    /// A record has been sent to it since it was last asked what there is of it.
+    pub(super) used: bool,
+    /// Where records go that may go anywhere, and how many bytes have gone there.
     sticky: Option<usize>,
+    sticky_bytes: usize,
     measures: Produced,
 }
 
@@ -105,14 +111,18 @@ impl Accumulator {
         let known = entry.or_insert_with(|| Topic {
             name: topic.name.clone(),
             partitions: Vec::new(),
+            count: 0,
+            used: false,
             sticky: None,
+            sticky_bytes: 0,
             measures: Produced::new(&topic.name),
         });
-        if known.partitions.len() < topic.partitions.len() {
-            known
-                .partitions
-                .resize_with(topic.partitions.len(), Queue::default);
-            // So that a new partition gets its share soon.
+        let count = topic.partitions.len();
+        if known.count != count {
+            known.count = count;
+            let queues = count.max(known.partitions.len());
+            known.partitions.resize_with(queues, Queue::default);
+            // So that a new partition gets its share soon, and one that is gone gets nothing.
             known.sticky = None;
         }
     }
@@ -142,10 +152,11 @@ impl Accumulator {
         if state.memory > 0 && state.memory + size > self.config.buffer_bytes_max {
             return Ok(Appended::Full);
         }
-        let count = topic.partitions.len();
+        let count = topic.count;
         if count == 0 {
             return Ok(Appended::UnknownTopic);
         }
+        topic.used = true;
         let chosen = record.partition.or_else(|| {
             let partitioner = &self.config.partitioner;
             partitioner.partition(record.topic, record.key, record.value, count as i32)
@@ -162,16 +173,24 @@ impl Accumulator {
             None => {
                 let index = *topic.sticky.get_or_insert_with(|| fastrand::usize(..count));
                 let full = |open: &Open| open.builder.size() + size > self.config.batch_bytes;
-                if topic.partitions[index].open.as_ref().is_some_and(full) {
-                    topic.partitions[index].seal();
-                    wake = true;
-                    // Another one, if there is one.
-                    let other = (index + 1 + fastrand::usize(..(count - 1).max(1))) % count;
-                    topic.sticky = Some(other);
-                    other
-                } else {
-                    index
-                }
+                let done = match &topic.partitions[index].open {
+                    Some(open) => full(open),
+                    // Where batches are sent before they are full (KIP-794).
+                    None => topic.sticky_bytes >= self.config.batch_bytes,
+                };
+                let index = match done {
+                    true => {
+                        topic.partitions[index].seal();
+                        wake = true;
+                        topic.sticky_bytes = 0;
+                        // Another one, if there is one.
+                        (index + 1 + fastrand::usize(..(count - 1).max(1))) % count
+                    }
+                    false => index,
+                };
+                topic.sticky = Some(index);
+                topic.sticky_bytes += size;
+                index
             }
         };
         let queue = &mut topic.partitions[index];

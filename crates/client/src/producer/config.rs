@@ -57,6 +57,7 @@ pub struct ProducerConfig {
     /// `max.block.ms`: how long sending may wait for memory, or for news of the topic. Default 60 s.
     pub block_max: Duration,
     /// `delivery.timeout.ms`: how long a record may take until it is written, with all attempts.
+    /// After that it is an error; an attempt that is under way by then may write it nevertheless.
     /// Default 120 s.
     pub delivery_timeout: Duration,
     /// `max.in.flight.requests.per.connection`: how many requests to one broker may be under way.

@@ -59,7 +59,7 @@ use self::{
     accumulator::{Accumulator, Appended},
     sender::Sender,
 };
-use crate::{ByteString, Error, Result, rpc::Cluster, time::now_ms};
+use crate::{ApiKey, ByteString, Error, ErrorCode, Result, Subject, rpc::Cluster, time::now_ms};
 
 /// Writes records. Cloning it gives another handle of the same producer.
 ///
@@ -156,7 +156,13 @@ impl Producer {
                     let name = ByteString::from(record.topic);
                     let topic = timeout_at(deadline, self.handle.cluster.topic(&name)).await;
                     let what = || timed_out(format!("learning about topic {name}"));
-                    accumulator.learn(&*topic.map_err(|_| what())??);
+                    let topic = topic.map_err(|_| what())??;
+                    if topic.partitions.is_empty() {
+                        let code = ErrorCode::LEADER_NOT_AVAILABLE;
+                        let subject = Subject::Topic(name);
+                        return Err(Error::kafka(ApiKey::Metadata, subject, code));
+                    }
+                    accumulator.learn(&topic);
                 }
             }
         }

@@ -5,7 +5,8 @@ use std::fmt;
 /// Chooses the partition of records that name none.
 pub trait Partitioner: fmt::Debug + Send + Sync + 'static {
     /// The partition, from 0 to `partitions` − 1; or `None` for any: then records go to one
-    /// partition until its batch is full, and to another one afterwards (KIP-480).
+    /// partition until its batch is full, or as many bytes have gone there in several batches, and
+    /// to another one afterwards (KIP-480, KIP-794).
     fn partition(
         &self,
         topic: &str,

@@ -33,6 +33,14 @@ impl Open {
     }
 }
 
+/// A batch that is under way.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    place: Place,
+    outcome: Arc<Outcome>,
+    created: Instant,
+}
+
 /// The batches of one partition.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
@@ -42,7 +50,7 @@ pub(super) struct Queue {
     /// Sent, failed, and to be sent again before all others.
     pub(super) again: VecDeque<Batch>,
     /// The batches that are under way, in order.
-    pub(super) in_flight: VecDeque<Place>,
+    pub(super) in_flight: VecDeque<UnderWay>,
     /// Until when nothing is sent.
     pub(super) not_before: Option<Instant>,
     /// How often sending has failed in a row.
@@ -97,7 +105,11 @@ impl Queue {
         identity: Option<Identity>,
     ) -> Option<(Batch, Option<(Identity, i32)>)> {
         let batch = self.again.pop_front().or_else(|| self.sealed.pop_front())?;
-        self.in_flight.push_back(batch.place);
+        self.in_flight.push_back(UnderWay {
+            place: batch.place,
+            outcome: batch.outcome.clone(),
+            created: batch.created,
+        });
         let sequence = identity.map(|identity| {
             if self.named != Some(identity) {
                 self.named = Some(identity);
@@ -118,7 +130,7 @@ impl Queue {
 
     /// A batch is not under way any more. Returns whether it was the oldest that is not written.
     pub(super) fn returned(&mut self, place: Place) -> bool {
-        let index = self.in_flight.iter().position(|other| *other == place);
+        let index = self.in_flight.iter().position(|other| other.place == place);
         if let Some(index) = index {
             self.in_flight.remove(index);
         }
@@ -149,5 +161,23 @@ impl Queue {
             }
         }
         expired
+    }
+
+    /// The outcomes of what is under way since before `created`.
+    pub(super) fn overdue(&self, created: Instant) -> impl Iterator<Item = &Arc<Outcome>> {
+        let under_way = self.in_flight.iter();
+        let overdue = under_way.filter(move |batch| batch.created <= created);
+        overdue
+            .map(|batch| &batch.outcome)
+            .filter(|outcome| !outcome.is_known())
+    }
+
+    /// When the oldest record that waits, or is under way and waited for, came.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        let waiting = [self.again.front(), self.sealed.front()];
+        let waiting = waiting.into_iter().flatten().map(|batch| batch.created);
+        let under_way = self.in_flight.iter();
+        let under_way = under_way.filter(|batch| !batch.outcome.is_known());
+        waiting.chain(under_way.map(|batch| batch.created)).min()
     }
 }

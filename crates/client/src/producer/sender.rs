@@ -11,6 +11,7 @@ use super::{
     Acks,
     accumulator::{Accumulator, State},
     batch::Batch,
+    delivery::Outcome,
     identity::{Identity, identity},
     request::{produce_request, versions},
 };
@@ -34,6 +35,8 @@ pub(super) struct Sender {
     brokers: FxHashMap<i32, BrokerState>,
     asking_identity: bool,
     refreshing: bool,
+    /// When it was last asked for news of all topics in use.
+    refreshed: Instant,
     /// Whose turn it is when not all partitions find room in a request.
     turn: usize,
     events: FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>,
@@ -63,6 +66,7 @@ impl Sender {
             brokers: FxHashMap::default(),
             asking_identity: false,
             refreshing: false,
+            refreshed: Instant::now(),
             turn: 0,
             events: FuturesUnordered::new(),
         }
@@ -85,8 +89,9 @@ impl Sender {
     /// Sends all that can be sent now. Returns when to look again.
     fn send_what_can_be_sent(&mut self) -> Instant {
         loop {
-            let (ready, expired, unknown, next) = self.collect(Instant::now());
+            let (ready, expired, mut unknown, next) = self.collect(Instant::now());
             self.expire(expired);
+            unknown.extend(self.outdated());
             if !unknown.is_empty() {
                 self.refresh(unknown);
             }
@@ -114,16 +119,20 @@ impl Sender {
 
     fn expire(&mut self, expired: Vec<Batch>) {
         for batch in expired {
-            let error = Error::Timeout {
-                what: format!("writing to partition {}", batch.outcome.partition),
-                after: self.accumulator.config.delivery_timeout,
-                last: None,
-            };
+            let error = self.too_late(&batch.outcome);
             // One that was sent leaves a gap, unless it was written after all.
             if batch.sent_as.is_some() {
                 self.gap(&batch.outcome.partition);
             }
             self.accumulator.finish(&batch, Err(error));
+        }
+    }
+
+    fn too_late(&self, outcome: &Outcome) -> Error {
+        Error::Timeout {
+            what: format!("writing to partition {}", outcome.partition),
+            after: self.accumulator.config.delivery_timeout,
+            last: None,
         }
     }
 
@@ -175,6 +184,13 @@ impl Sender {
             }
             if let Some(created) = now.checked_sub(config.delivery_timeout) {
                 expired.extend(queue.expired(created));
+                // What becomes of those is not waited for any longer.
+                for outcome in queue.overdue(created) {
+                    outcome.complete(Err(self.too_late(outcome)));
+                }
+            }
+            if let Some(oldest) = queue.oldest() {
+                next = next.min((oldest + config.delivery_timeout).max(now));
             }
             // While a gap is being closed only what was sent before is sent again.
             let held = self.renew && (queue.again.is_empty() || queue.renew);
@@ -315,6 +331,23 @@ impl Sender {
         self.events.push(Box::pin(async move {
             Event::Identity(identity(&cluster, old).await)
         }));
+    }
+
+    /// The topics in use, when what is known of them has grown old: there may be new partitions.
+    fn outdated(&mut self) -> Vec<ByteString> {
+        let age = self.accumulator.config.client.metadata_max_age;
+        if self.refreshing || self.refreshed.elapsed() < age {
+            return Vec::new();
+        }
+        self.refreshed = Instant::now();
+        let mut state = self.accumulator.lock();
+        // Asking for one that is not written to any more might create it again.
+        let topics = state.topics.values_mut();
+        let used = topics.filter_map(|topic| {
+            let used = std::mem::take(&mut topic.used);
+            used.then(|| topic.name.clone())
+        });
+        used.collect()
     }
 
     pub(super) fn refresh(&mut self, topics: Vec<ByteString>) {

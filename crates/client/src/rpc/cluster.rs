@@ -161,22 +161,48 @@ impl Cluster {
         request: impl Fn(i16) -> R,
         check: impl Fn(&R::Response) -> Result<()>,
     ) -> Result<R::Response> {
+        self.ask_again(to, lane, versions, timeout, request, check)
+            .await
+            .map(|(answer, _)| answer)
+    }
+
+    /// [`ask_within`](Cluster::ask_within), which tells, with the answer, of an earlier attempt that
+    /// may have been carried out: how the last such attempt ended.
+    pub(crate) async fn ask_again<R: Request>(
+        &self,
+        to: &Destination,
+        lane: Lane,
+        versions: Versions,
+        timeout: Duration,
+        request: impl Fn(i16) -> R,
+        check: impl Fn(&R::Response) -> Result<()>,
+    ) -> Result<(R::Response, Option<Error>)> {
         let mut retry = self.retry_for(R::API_KEY.name(), timeout);
+        let mut earlier = None;
         loop {
             let attempt = async {
                 let connection = self.connection(to, lane).await?;
                 let version = connection.version_of::<R>(versions)?;
                 let request = request(version);
-                connection
+                // It is on its way from here on.
+                Ok(connection
                     .call(&request, version, self.0.config.request_timeout)
-                    .await
+                    .await)
             };
-            let answer = retry.attempt(attempt).await;
+            let (sent, answer) = match retry.attempt(attempt).await {
+                Ok(answer) => (true, answer),
+                Err(error) => (false, Err(error)),
+            };
             let answer = answer.and_then(|answer| check(&answer).map(|()| answer));
-            match self.noted(to, answer) {
-                Ok(answer) => return Ok(answer),
-                Err(error) => retry.failed(error).await?,
+            let error = match self.noted(to, answer) {
+                Ok(answer) => return Ok((answer, earlier)),
+                Err(error) => error,
+            };
+            // Brokers say others when they lose their office while they are about it.
+            if sent && error.code() != Some(ErrorCode::COORDINATOR_LOAD_IN_PROGRESS) {
+                earlier = Some(error.clone());
             }
+            retry.failed(error).await?;
         }
     }
 

@@ -18,7 +18,7 @@ use crate::{Error, Result};
 
 /// A connection before it can be used: one request at a time.
 pub(super) struct Opening<'a> {
-    broker: i32,
+    pub(super) broker: i32,
     pub(super) address: &'a str,
     config: &'a ClientConfig,
     reader: FrameReader<Transport>,

@@ -1,6 +1,12 @@
 //! Who we are, told to a broker when a connection is made (SASL).
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt, io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -13,6 +19,8 @@ use super::{
     scram::{Hash, Scram},
 };
 use crate::{Error, Result};
+
+const OAUTHBEARER: &str = "OAUTHBEARER";
 
 /// `sasl.mechanism`, and who we are.
 #[derive(Clone)]
@@ -50,11 +58,16 @@ impl fmt::Debug for Sasl {
     }
 }
 
-/// Gives tokens.
+/// Gives tokens. While a source that has given one before gives none, connections are tried again
+/// like those to a broker that cannot be reached; one that never gave any is an error at once.
 #[derive(Clone)]
-pub struct TokenSource(
-    Arc<dyn Fn() -> BoxFuture<'static, std::result::Result<String, String>> + Send + Sync>,
-);
+pub struct TokenSource(Arc<Source>);
+
+struct Source {
+    ask: Box<dyn Fn() -> BoxFuture<'static, std::result::Result<String, String>> + Send + Sync>,
+    /// It has given a token.
+    works: AtomicBool,
+}
 
 impl TokenSource {
     /// Asks `token` for one; its error says why there is none.
@@ -63,7 +76,33 @@ impl TokenSource {
         F: Fn() -> T + Send + Sync + 'static,
         T: Future<Output = std::result::Result<String, String>> + Send + 'static,
     {
-        TokenSource(Arc::new(move || Box::pin(token())))
+        TokenSource(Arc::new(Source {
+            ask: Box::new(move || Box::pin(token())),
+            works: AtomicBool::new(false),
+        }))
+    }
+
+    async fn token(&self, broker: i32, address: &str) -> Result<String> {
+        let problem = match (self.0.ask)().await {
+            Ok(token) => {
+                self.0.works.store(true, Ordering::Relaxed);
+                return Ok(token);
+            }
+            Err(problem) => problem,
+        };
+        let address = address.to_owned();
+        match self.0.works.load(Ordering::Relaxed) {
+            true => Err(Error::Connect {
+                broker,
+                address,
+                source: Arc::new(io::Error::other(format!("there is no token: {problem}"))),
+            }),
+            false => Err(Error::Authentication {
+                address,
+                mechanism: OAUTHBEARER,
+                problem,
+            }),
+        }
     }
 }
 
@@ -74,7 +113,7 @@ impl Sasl {
             Sasl::Plain { .. } => "PLAIN",
             Sasl::ScramSha256 { .. } => "SCRAM-SHA-256",
             Sasl::ScramSha512 { .. } => "SCRAM-SHA-512",
-            Sasl::OAuthBearer(_) => "OAUTHBEARER",
+            Sasl::OAuthBearer(_) => OAUTHBEARER,
         }
     }
 
@@ -124,7 +163,7 @@ impl Sasl {
                 self.scram(opening, version, scram).await
             }
             Sasl::OAuthBearer(source) => {
-                let token = (source.0)().await.map_err(refused)?;
+                let token = source.token(opening.broker, address).await?;
                 let message = format!("n,,\u{1}auth=Bearer {token}\u{1}\u{1}");
                 let answer = self.say(opening, version, message).await?;
                 if !answer.auth_bytes.is_empty() {
@@ -179,4 +218,28 @@ impl Sasl {
 fn nonce() -> String {
     let parts = (0..4).map(|_| format!("{:08x}", random_u32()));
     parts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_source_of_tokens_that_has_given_one_may_be_out_of_order_for_a_while() {
+        let working = Arc::new(AtomicBool::new(false));
+        let works = working.clone();
+        let source = TokenSource::new(move || {
+            let works = works.load(Ordering::Relaxed);
+            std::future::ready(works.then(|| "x".to_owned()).ok_or("closed".to_owned()))
+        });
+        let never = source.token(1, "a:1").await.unwrap_err();
+        assert!(!never.is_retriable(), "{never}");
+        working.store(true, Ordering::Relaxed);
+        assert_eq!(source.token(1, "a:1").await.unwrap(), "x");
+        working.store(false, Ordering::Relaxed);
+        let error = source.token(1, "a:1").await.unwrap_err();
+        assert!(error.is_retriable());
+        let expected = "a:1 (broker 1) cannot be reached: there is no token: closed";
+        assert_eq!(error.to_string(), expected);
+    }
 }

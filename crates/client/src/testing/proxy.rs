@@ -25,7 +25,8 @@ pub enum Fate {
     /// Nobody hears of it: the client waits for its answer in vain. Answers to what it asks
     /// afterwards on the same connection show it that something is missing.
     Lose,
-    /// It goes to the broker, and the connection ends before the answer comes.
+    /// It goes to the broker, which does what is asked; instead of its answer comes the end of the
+    /// connection.
     LoseAnswer,
     /// The connection ends; the broker does not hear of it.
     Disconnect,
@@ -174,9 +175,13 @@ impl Inner {
                 };
                 decide.as_ref().map_or(Fate::Pass, |decide| decide(&seen))
             };
-            let last = fate == Fate::LoseAnswer;
             match fate {
-                Fate::Pass | Fate::LoseAnswer => {}
+                Fate::Pass => {}
+                Fate::LoseAnswer => {
+                    if let Some(id) = correlation_id(&frame) {
+                        instead.lock().insert(id, None);
+                    }
+                }
                 Fate::Delay(time) => tokio::time::sleep(time).await,
                 Fate::Lose => continue,
                 Fate::Disconnect => return Ok(()),
@@ -184,21 +189,19 @@ impl Inner {
                     let Some(id) = correlation_id(&frame) else {
                         return Ok(());
                     };
-                    instead.lock().insert(id, answer);
+                    instead.lock().insert(id, Some(answer));
                     frame = place_holder(id);
                 }
             }
             write_frame(&mut to, &frame).await?;
-            if last {
-                return Ok(());
-            }
         }
         Ok(())
     }
 }
 
-/// What clients get instead of what the broker answers, by correlation id.
-type Answers = Mutex<HashMap<i32, Bytes>>;
+/// What clients get instead of what the broker answers, by correlation id; `None` for the end of the
+/// connection.
+type Answers = Mutex<HashMap<i32, Option<Bytes>>>;
 
 /// A request that every broker answers and that changes nothing (ApiVersions, version 0): it keeps
 /// the place for an answer of our own.
@@ -217,8 +220,12 @@ async fn answers(
 ) -> io::Result<()> {
     while let Some(frame) = read_frame(&mut from).await? {
         let id = i32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]]);
-        let answer = instead.lock().remove(&id);
-        write_frame(&mut to, answer.as_deref().unwrap_or(&frame)).await?;
+        let answer = match instead.lock().remove(&id) {
+            None => frame.into(),
+            Some(Some(answer)) => answer,
+            Some(None) => return Ok(()),
+        };
+        write_frame(&mut to, &answer).await?;
     }
     Ok(())
 }
