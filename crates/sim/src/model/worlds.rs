@@ -55,7 +55,7 @@ pub const WORLDS: &[Named] = &[
             ..PLAIN
         },
         is_large: false,
-        known: Some(Explored::of(1_247, 14_391, 12, 3)),
+        known: Some(Explored::of(1_138, 13_130, 12, 3)),
     },
     Named {
         name: "from the classic protocol and back, two partitions",
@@ -65,7 +65,7 @@ pub const WORLDS: &[Named] = &[
             ..PLAIN
         },
         is_large: false,
-        known: Some(Explored::of(5_481, 65_509, 20, 5)),
+        known: Some(Explored::of(4_881, 58_365, 19, 5)),
     },
     Named {
         name: "a static member that changes its protocol",
@@ -75,7 +75,7 @@ pub const WORLDS: &[Named] = &[
             ..PLAIN
         },
         is_large: false,
-        known: Some(Explored::of(11_448, 143_610, 22, 5)),
+        known: Some(Explored::of(10_656, 133_851, 22, 5)),
     },
     Named {
         name: "two members of the classic protocol",
@@ -88,10 +88,22 @@ pub const WORLDS: &[Named] = &[
         known: Some(Explored::of(33_681, 394_111, 35, 10)),
     },
     Named {
-        name: "three members of both protocols",
+        name: "three members of both protocols, one partition",
         small: Small {
             consumers: 1,
             classics: 2,
+            partitions: 1,
+            ..PLAIN
+        },
+        is_large: true,
+        known: None,
+    },
+    Named {
+        name: "three members of both protocols, two partitions, nothing lost",
+        small: Small {
+            consumers: 1,
+            classics: 2,
+            losses: false,
             ..PLAIN
         },
         is_large: true,

@@ -31,8 +31,12 @@ impl Shard {
                 };
                 classic.event(loaded);
             }
+            let has_members = !member_ids.is_empty();
             for member_id in member_ids {
                 classic.restart_session(&member_id);
+            }
+            if has_members && classic.group.leader.is_none() {
+                classic.prepare_rebalance("nobody leads it since it became a classic group");
             }
         }
     }

@@ -90,7 +90,12 @@ impl Shard {
         }
         classic.generation = group.epoch;
         classic.protocol = classic.select_protocol();
-        let value = classic.to_record(step.now, |member| member.assignment.clone());
+        // Nobody leads before it has rebalanced: a coordinator that is loaded sees by that that it has
+        // to (`classic_loaded`).
+        let value = GroupMetadataValue {
+            leader: None,
+            ..classic.to_record(step.now, |member| member.assignment.clone())
+        };
         let (members, epoch) = (value.members.len(), value.generation);
         let key = GroupMetadataKey {
             group: (&**group_id).into(),

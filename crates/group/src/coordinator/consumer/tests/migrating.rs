@@ -313,6 +313,20 @@ fn the_group_becomes_classic_when_its_last_consumer_leaves() {
     assert!(a.generation > generation);
 }
 
+/// The rebalance is not in the log, and whoever stays does not know that it leads: nobody would ever
+/// assign what the others had. (Simulator, seed 155.)
+#[test]
+fn a_coordinator_that_is_lost_after_the_group_became_classic_does_not_lose_the_rebalance() {
+    let mut world = World::new();
+    let (mut a, mut b, mut c) = mixed_group(&mut world);
+    c.leave(&mut world, -1);
+    world.restart();
+    assert_downgraded(&mut world, &mut a, &mut b);
+    // Once is enough.
+    world.restart();
+    assert_eq!(classic_state(&world), Some(ClassicState::Stable));
+}
+
 #[test]
 fn the_group_becomes_classic_when_its_last_consumer_is_fenced() {
     let mut world = World::new();
