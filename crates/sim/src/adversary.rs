@@ -1,13 +1,18 @@
 //! The adversary: what goes wrong, and what people do to their groups.
 
 use kohort_group::{
-    coordinator::{Id, inspect::MembersState},
+    coordinator::{Id, Request, inspect::MembersState},
     member::{Millis, Subscription},
 };
-use kohort_wire::{ByteString, messages::MemberIdentity};
+use kohort_wire::{
+    ByteString,
+    messages::{
+        MemberIdentity, OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
+    },
+};
 
 use crate::{
-    coordinator::Durable,
+    coordinator::{Durable, Origin},
     invariants::Happened,
     node::{Clock, Connection, Node, NodeId, Role},
     profile::Kind,
@@ -44,6 +49,12 @@ pub(crate) enum Adversity {
     CoordinatorCrash,
     TopicDeleted,
     TopicGrows,
+    /// The first records of a topic are removed, by retention or an administrator.
+    RecordsRemoved,
+    /// An administrator has committed offsets deleted.
+    OffsetsDeleted,
+    /// An administrator has a group deleted, if it has no members.
+    GroupDeleted,
     /// Requests that are wrong.
     Stranger,
     /// An administrator has a group rewound.
@@ -73,6 +84,9 @@ impl Adversity {
         Adversity::CoordinatorCrash,
         Adversity::TopicDeleted,
         Adversity::TopicGrows,
+        Adversity::RecordsRemoved,
+        Adversity::OffsetsDeleted,
+        Adversity::GroupDeleted,
         Adversity::Stranger,
         Adversity::Rewind,
         Adversity::TwoRewinds,
@@ -129,6 +143,13 @@ impl World {
                     self.cluster.grow(topic, by);
                     self.topics_changed();
                 }
+            }
+            (Adversity::RecordsRemoved, _) => self.remove_records(),
+            (Adversity::OffsetsDeleted, _) => self.delete_offsets(),
+            (Adversity::GroupDeleted, _) => {
+                let group = self.random.one_of(&self.groups()).clone();
+                let groups = vec![(&*group).into()];
+                self.arrive(Origin::Broker, Request::DeleteGroups { groups });
             }
             (Adversity::Stranger, _) => self.stranger(),
             (Adversity::Rewind, _) => self.rewind_somewhere(),
@@ -411,6 +432,42 @@ impl World {
         if self.random.percent(40) {
             self.create(topic);
         }
+    }
+
+    fn remove_records(&mut self) {
+        let topic = *self.random.one_of(&TOPICS);
+        let Some(known) = self.cluster.get(topic) else {
+            return;
+        };
+        let (id, ends) = (known.id, known.ends.clone());
+        for (partition, end) in ends.into_iter().enumerate() {
+            let place = (id, partition as i32);
+            let start = self.cluster.start(place.0, place.1);
+            let to = match self.random.below(4) {
+                0 => start,
+                1 => end,
+                _ => self.random.between(start, end),
+            };
+            self.cluster.remove_before(place, to);
+            self.ledger.remove_before(place, to);
+        }
+    }
+
+    fn delete_offsets(&mut self) {
+        let group = self.random.one_of(&self.groups()).clone();
+        let name = *self.random.one_of(&TOPICS);
+        let partitions = (0..12).filter(|_| self.random.percent(60));
+        let partitions =
+            partitions.map(|partition_index| OffsetDeleteRequestPartition { partition_index });
+        let topic = OffsetDeleteRequestTopic {
+            name: name.into(),
+            partitions: partitions.collect(),
+        };
+        let request = OffsetDeleteRequest {
+            group_id: (&*group).into(),
+            topics: vec![topic],
+        };
+        self.arrive(Origin::Broker, Request::OffsetDelete { request });
     }
 
     pub(crate) fn create(&mut self, topic: &str) {

@@ -300,7 +300,16 @@ impl World {
         }
     }
 
+    /// Where an application begins that has no offset, or one whose record is gone.
+    fn reset(&self, topic_id: Uuid, partition: i32) -> i64 {
+        match self.profile.resets_to_latest {
+            true => self.cluster.end(topic_id, partition).unwrap_or_default(),
+            false => self.cluster.start(topic_id, partition),
+        }
+    }
+
     fn process(&mut self, node: NodeId) {
+        self.reset_out_of_range(node);
         let records_max = self.random.between(1, 20);
         let it = &mut self.nodes[node];
         for ((_, partition), held) in &mut it.partitions {
@@ -316,6 +325,29 @@ impl World {
                 self.ledger
                     .process(&it.role.group, place, held.era, position, to);
                 held.position = Some(to);
+            }
+        }
+    }
+
+    /// What was to be read next has been removed: the client goes on where it says (what is skipped
+    /// then, it means to skip).
+    fn reset_out_of_range(&mut self, node: NodeId) {
+        let group = self.nodes[node].role.group.clone();
+        let held = self.nodes[node].partitions.iter();
+        let out_of_range: Vec<Key> = held
+            .filter(|((_, partition), held)| {
+                let start = self.cluster.start(held.reads, *partition);
+                held.position.is_some_and(|position| position < start)
+            })
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in out_of_range {
+            let reads = self.nodes[node].partitions[&key].reads;
+            let offset = self.reset(reads, key.1);
+            if let Some(held) = self.nodes[node].partitions.get_mut(&key) {
+                held.position = Some(offset);
+                let (place, era) = ((reads, key.1), held.era);
+                self.ledger.skip(&group, place, era, offset);
             }
         }
     }
@@ -382,6 +414,8 @@ impl World {
         for topic in &answer.topics {
             for partition in &topic.partitions {
                 let key = (topic.name.clone(), partition.partition_index);
+                let reads = self.nodes[node].partitions.get(&key).map(|held| held.reads);
+                let reset = self.reset(reads.unwrap_or_default(), key.1);
                 let (Some(begin), Some(held)) = (
                     asked.iter().find(|begin| begin.key == key),
                     self.nodes[node].partitions.get_mut(&key),
@@ -395,9 +429,9 @@ impl World {
                     continue;
                 }
                 let finds_nothing = partition.committed_offset < 0;
-                let offset = match finds_nothing && self.profile.resets_to_latest {
-                    true => self.cluster.end(held.reads, key.1).unwrap_or_default(),
-                    false => partition.committed_offset.max(0),
+                let offset = match finds_nothing {
+                    true => reset,
+                    false => partition.committed_offset,
                 };
                 held.position = Some(offset);
                 held.committed = offset;

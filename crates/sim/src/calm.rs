@@ -240,22 +240,9 @@ impl World {
     }
 
     fn due(&self, nodes: &[&Node]) -> BTreeSet<Place> {
-        let subscribes = |node: &Node, topic: &str| match &node.role.subscription.regex {
-            None => node
-                .role
-                .subscription
-                .topics
-                .iter()
-                .any(|own| **own == *topic),
-            Some(regex) => match &**regex {
-                "t.*" => true,
-                "ta|tb" => topic != "tc",
-                _ => topic != "ta",
-            },
-        };
         let mut due = BTreeSet::new();
         for (name, topic) in self.cluster.iter() {
-            if nodes.iter().any(|node| subscribes(node, name)) {
+            if nodes.iter().any(|node| node.subscribes_to(name)) {
                 due.extend((0..topic.ends.len()).map(|p| (topic.id, p as i32)));
             }
         }

@@ -1,9 +1,12 @@
 //! The topics and their records.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use kohort_group::{
-    coordinator::{Topic, Topics},
+    coordinator::{LogStarts, Topic, Topics, inspect::Place},
     member::Millis,
 };
 use kohort_wire::{ByteString, Uuid};
@@ -15,8 +18,20 @@ pub(crate) struct Cluster {
     topics: BTreeMap<ByteString, TopicModel>,
     /// The names of all topics that there ever were.
     names: BTreeMap<Uuid, ByteString>,
+    starts: Arc<Starts>,
     version: i64,
     ids: u128,
+}
+
+/// Where logs start that do not start at 0. Whoever asks is told how it is now.
+#[derive(Debug, Default)]
+struct Starts(RwLock<BTreeMap<Place, i64>>);
+
+impl LogStarts for Starts {
+    fn log_start_offset(&self, topic_id: Uuid, partition: i32) -> Option<i64> {
+        let starts = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        starts.get(&(topic_id, partition)).copied()
+    }
 }
 
 #[derive(Debug)]
@@ -65,6 +80,22 @@ impl Cluster {
         }
     }
 
+    /// Removes the records before an offset, as retention and DeleteRecords do.
+    pub(crate) fn remove_before(&mut self, place: Place, offset: i64) {
+        let mut starts = self
+            .starts
+            .0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        starts.insert(place, offset);
+    }
+
+    /// The offset of the first record that is left.
+    pub(crate) fn start(&self, id: Uuid, partition: i32) -> i64 {
+        let start = self.starts.log_start_offset(id, partition);
+        start.unwrap_or_default()
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&TopicModel> {
         self.topics.get(name)
     }
@@ -79,13 +110,15 @@ impl Cluster {
         (topic.id == id).then_some(topic)
     }
 
+    /// The ids of all topics that ever had the name.
+    pub(crate) fn ids(&self, name: &str) -> Vec<Uuid> {
+        let names = self.names.iter().filter(|(_, other)| ***other == *name);
+        names.map(|(id, _)| *id).collect()
+    }
+
     /// Whether there has been more than one topic of the name.
     pub(crate) fn was_recreated(&self, name: &str) -> bool {
-        self.names
-            .values()
-            .filter(|other| ***other == *name)
-            .count()
-            > 1
+        self.ids(name).len() > 1
     }
 
     /// What a topic was called, whether it still exists or not.
@@ -112,6 +145,7 @@ impl Cluster {
             is_internal: false,
             created_at: topic.created_at,
         });
-        Arc::new(Topics::new(self.version, topics))
+        let topics = Topics::new(self.version, topics);
+        Arc::new(topics.with_log_starts(self.starts.clone()))
     }
 }

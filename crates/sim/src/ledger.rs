@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use kohort_group::coordinator::{Id, inspect::Place};
+use kohort_wire::Uuid;
 
 use crate::eras::Rewound;
 
@@ -14,6 +15,8 @@ use crate::eras::Rewound;
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     accounts: BTreeMap<(Id, Place), Account>,
+    /// Up to which offset records have been removed: nobody can process them any more.
+    removed: BTreeMap<Place, i64>,
     /// How many records have been processed, those more than once included.
     pub(crate) processed: u64,
 }
@@ -35,9 +38,10 @@ impl Ledger {
     /// Somebody who began in that era has processed the records from `from` up to, and without, `to`.
     pub(crate) fn process(&mut self, group: &Id, place: Place, era: u64, from: i64, to: i64) {
         self.processed += (to - from) as u64;
+        let done = self.account(group, place).done;
         let account = self.accounts.entry((group.clone(), place)).or_default();
-        if era == account.era && from <= account.done {
-            account.done = to.max(account.done);
+        if era == account.era && from <= done {
+            account.done = to.max(done);
         }
     }
 
@@ -60,6 +64,23 @@ impl Ledger {
         account.is_committed = true;
     }
 
+    /// What was committed is not any more, for any topic that ever had the name: who begins now
+    /// begins where the client says, also after a rewind.
+    pub(crate) fn uncommitted(&mut self, group: &Id, topics: &[Uuid], partition: i32) {
+        for topic in topics {
+            let key = (group.clone(), (*topic, partition));
+            if let Some(account) = self.accounts.get_mut(&key) {
+                account.is_committed = false;
+                account.begins_at = 0;
+            }
+        }
+    }
+
+    /// The records before an offset have been removed.
+    pub(crate) fn remove_before(&mut self, place: Place, offset: i64) {
+        self.removed.insert(place, offset);
+    }
+
     /// Somebody who found nothing committed begins where the client says.
     pub(crate) fn skip(&mut self, group: &Id, place: Place, era: u64, offset: i64) {
         let account = self.accounts.entry((group.clone(), place)).or_default();
@@ -70,6 +91,11 @@ impl Ledger {
 
     pub(crate) fn account(&self, group: &Id, place: Place) -> Account {
         let account = self.accounts.get(&(group.clone(), place));
-        account.copied().unwrap_or_default()
+        let account = account.copied().unwrap_or_default();
+        let removed = self.removed.get(&place).copied().unwrap_or_default();
+        Account {
+            done: account.done.max(removed),
+            ..account
+        }
     }
 }

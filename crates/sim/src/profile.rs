@@ -136,6 +136,8 @@ fn config(random: &mut Random) -> Config {
         },
         consumer_regex_refresh_interval_ms: *random.one_of(&[12_000, 600_000]),
         new_partitions_from_start: random.percent(90),
+        offsets_retention_ms: *random.one_of(&[604_800_000, 604_800_000, 90_000, 20_000]),
+        offsets_retention_check_interval_ms: 5_000,
         group_max_size: *random.one_of(&[usize::MAX >> 1, usize::MAX >> 1, usize::MAX >> 1, 3]),
         consumer_max_size: *random.one_of(&[usize::MAX >> 1, usize::MAX >> 1, usize::MAX >> 1, 3]),
         ..Config::default()

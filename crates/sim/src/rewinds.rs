@@ -89,13 +89,14 @@ impl World {
                     continue;
                 }
                 let partition = partition as i32;
+                let start = self.cluster.start(id, partition);
                 let done = self.ledger.account(group, (id, partition)).done.min(end);
                 let to = match self.random.below(10) {
-                    0..3 => 0,
+                    0..3 => start,
                     3 => end,
                     4 => -1,
-                    5 => self.random.between(0, end),
-                    _ => self.random.between(0, done),
+                    5 => self.random.between(start, end),
+                    _ => self.random.between(start, done),
                 };
                 goals.insert((ByteString::from(topic), partition), to);
             }
@@ -148,9 +149,13 @@ impl World {
         request.topics.iter().all(|topic| {
             let known = self.cluster.get(&topic.name);
             topic.partitions.iter().all(|partition| {
-                known
-                    .and_then(|known| known.ends.get(partition.partition_index as usize))
-                    .is_some_and(|end| partition.committed_offset <= *end)
+                known.is_some_and(|known| {
+                    let index = partition.partition_index;
+                    let start = self.cluster.start(known.id, index);
+                    let end = known.ends.get(index as usize);
+                    let offset = partition.committed_offset;
+                    end.is_some_and(|end| offset <= *end && (offset >= start || offset < 0))
+                })
             })
         })
     }

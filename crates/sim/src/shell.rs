@@ -224,9 +224,12 @@ impl World {
                 };
             }
         }
-        for record in &coordinator.out.records[first..] {
+        let decided = self.coordinator.out.records[first..].to_vec();
+        for record in &decided {
             self.eras.decided(record);
+            self.note_offset_that_goes(record);
         }
+        let coordinator = &mut self.coordinator;
         coordinator.seen = coordinator.out.records.len();
         for (token, reply) in &coordinator.out.replies {
             if let (Some(Origin::Node { node, life, .. }), Reply::JoinGroup(answer)) =
@@ -252,6 +255,14 @@ impl World {
             None => Default::default(),
         };
         std::mem::replace(&mut coordinator.live, live)
+    }
+
+    fn note_offset_that_goes(&mut self, record: &Record) {
+        if let Record::OffsetCommit(key, None) = record {
+            let topics = self.cluster.ids(&key.topic);
+            let group = Id::from(&*key.group);
+            self.ledger.uncommitted(&group, &topics, key.partition);
+        }
     }
 
     /// The shard has done something by itself.
@@ -337,6 +348,7 @@ impl World {
             for rewound in rewound(record) {
                 self.ledger.rewound(&rewound);
             }
+            self.note_offset_that_goes(record);
             if let Record::OffsetCommit(key, Some(value)) = record {
                 let place = (value.topic_id, key.partition);
                 self.ledger.committed(&Id::from(&*key.group), place);

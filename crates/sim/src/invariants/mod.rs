@@ -7,6 +7,7 @@ mod epochs;
 mod limits;
 mod new_partitions;
 mod no_record_skipped;
+mod offsets_kept;
 mod one_owner;
 mod replay;
 mod rewind_begins;
@@ -109,6 +110,7 @@ pub(crate) fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(rewind_interrupts_nobody::RewindInterruptsNobody),
         Box::new(rewind_keeps_others::RewindKeepsOthers),
         Box::new(rewind_whole::RewindWhole),
+        Box::new(offsets_kept::OffsetsKept::default()),
         Box::new(limits::Limits::default()),
         Box::new(new_partitions::NewPartitions::default()),
         Box::new(durability::Durability::default()),

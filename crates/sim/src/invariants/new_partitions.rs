@@ -147,6 +147,19 @@ impl NewPartitions {
                     let place = (value.topic_id, key.partition);
                     self.started(world, &key.group, place, value.offset)?;
                 }
+                // Whoever had it deleted, or rewound to nowhere, does not want to begin there.
+                Record::OffsetCommit(key, None) => {
+                    let before = step.before.get(&*key.group);
+                    let committed = before.and_then(|before| {
+                        let key = (Id::from(&*key.topic), key.partition);
+                        before.offsets.get(&key)
+                    });
+                    if let (Some(committed), Some(known)) =
+                        (committed, self.groups.get_mut(&*key.group))
+                    {
+                        known.new.remove(&(committed.topic_id, key.partition));
+                    }
+                }
                 _ => {}
             }
         }
@@ -169,7 +182,7 @@ impl NewPartitions {
             (true, _) => Err(format!(
                 "{place:?} of group {group} was there when the group began, and is started"
             )),
-            (false, 0) => Ok(()),
+            (false, _) if offset == world.cluster.start(place.0, place.1) => Ok(()),
             (false, _) => Err(format!("{place:?} of group {group} is started at {offset}")),
         }
     }
