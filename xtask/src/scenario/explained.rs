@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::stage::{GROUP, GROUP_LIMIT, Stage, TOPIC};
+use super::stage::{GROUP, GROUP_LIMIT, Stage, TOPIC, with_members_of};
 use crate::agent::{Agent, Protocol, catalog};
 use crate::broker::BrokerKind;
 use crate::failure::Failure;
@@ -27,10 +27,7 @@ pub(crate) fn explained(
     source: &catalog::Source,
     protocol: Protocol,
 ) -> Result<Passed, Failure> {
-    let agent = Agent::install(source, run)?;
-    let mut stage = Stage::set(run, &agent, protocol)?;
-    let played = play(&mut stage, &agent);
-    played.map_err(|failure| stage.explain(failure))
+    with_members_of(source, run, protocol, play)
 }
 
 fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {

@@ -2,7 +2,7 @@
 //! groups: a member joins, one is killed, the broker is restarted, the broker
 //! is killed, all leave, one comes back.
 
-use super::stage::Stage;
+use super::stage::{Stage, with_members_of};
 use crate::agent::{Agent, Protocol, catalog};
 use crate::failure::Failure;
 use crate::report::Passed;
@@ -20,10 +20,7 @@ pub(crate) fn group(
     source: &catalog::Source,
     protocol: Protocol,
 ) -> Result<Passed, Failure> {
-    let agent = Agent::install(source, run)?;
-    let mut stage = Stage::set(run, &agent, protocol)?;
-    let played = play(&mut stage, &agent);
-    played.map_err(|failure| stage.explain(failure))
+    with_members_of(source, run, protocol, play)
 }
 
 fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {

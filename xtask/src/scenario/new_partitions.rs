@@ -1,7 +1,7 @@
 //! New partitions of a topic start at their first record, also for consumers that start at the end
 //! where nothing is committed and that notice new partitions late.
 
-use super::stage::{GROUP_LIMIT, PARTITIONS, Stage, TOPIC};
+use super::stage::{GROUP_LIMIT, PARTITIONS, Stage, TOPIC, with_members_of};
 use crate::agent::{Agent, Protocol, catalog};
 use crate::failure::Failure;
 use crate::report::Passed;
@@ -15,10 +15,7 @@ pub(crate) fn new_partitions(
     source: &catalog::Source,
     protocol: Protocol,
 ) -> Result<Passed, Failure> {
-    let agent = Agent::install(source, run)?;
-    let mut stage = Stage::set(run, &agent, protocol)?;
-    let played = play(&mut stage, &agent);
-    played.map_err(|failure| stage.explain(failure))
+    with_members_of(source, run, protocol, play)
 }
 
 fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {

@@ -10,6 +10,7 @@ use crate::agent::{Agent, Event, Protocol, Working, catalog};
 use crate::broker::Broker;
 use crate::failure::Failure;
 use crate::process::began;
+use crate::report::Passed;
 use crate::run::Run;
 use crate::wait::wait_for;
 
@@ -40,6 +41,20 @@ pub(super) struct Stage<'a> {
     idempotent: bool,
     /// What is going on, as it was last noted.
     now: &'static str,
+}
+
+/// Plays a scenario of one library's members on a stage of its own. What goes wrong is told with
+/// what was going on.
+pub(super) fn with_members_of(
+    source: &catalog::Source,
+    run: &Run,
+    protocol: Protocol,
+    play: impl FnOnce(&mut Stage<'_>, &Agent) -> Result<Passed, Failure>,
+) -> Result<Passed, Failure> {
+    let agent = Agent::install(source, run)?;
+    let mut stage = Stage::set(run, &agent, protocol)?;
+    let played = play(&mut stage, &agent);
+    played.map_err(|failure| stage.explain(failure))
 }
 
 impl<'a> Stage<'a> {

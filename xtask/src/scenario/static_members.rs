@@ -1,6 +1,6 @@
 //! A static member (group.instance.id) is restarted and nobody else notices.
 
-use super::stage::Stage;
+use super::stage::{Stage, with_members_of};
 use crate::agent::{Agent, Protocol, catalog};
 use crate::failure::Failure;
 use crate::report::Passed;
@@ -14,10 +14,7 @@ pub(crate) fn static_members(
     source: &catalog::Source,
     protocol: Protocol,
 ) -> Result<Passed, Failure> {
-    let agent = Agent::install(source, run)?;
-    let mut stage = Stage::set(run, &agent, protocol)?;
-    let played = play(&mut stage, &agent);
-    played.map_err(|failure| stage.explain(failure))
+    with_members_of(source, run, protocol, play)
 }
 
 fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
