@@ -113,7 +113,8 @@ impl<'a> Transactional<'a> {
             self.sequence,
         );
         for number in numbers {
-            batch.append(1000, None, Some(number.to_string().as_bytes()), [])?;
+            let time_ms = self.world.epoch_ms + number as i64;
+            batch.append(time_ms, None, Some(number.to_string().as_bytes()), [])?;
             self.sequence += 1;
         }
         let records = batch.finish();
