@@ -45,6 +45,8 @@ mod clock;
 mod complaints;
 mod fetching;
 mod groups;
+#[cfg(test)]
+mod lines;
 mod logs;
 mod maintenance;
 mod net;

@@ -43,7 +43,18 @@ async fn alter(
     operation: i8,
     value: &str,
 ) -> ErrorCode {
-    let request = IncrementalAlterConfigsRequest {
+    let request = alteration(kind, name, setting, operation, value);
+    client.ask(1, request).await.responses[0].error_code
+}
+
+fn alteration(
+    kind: i8,
+    name: &str,
+    setting: &str,
+    operation: i8,
+    value: &str,
+) -> IncrementalAlterConfigsRequest {
+    IncrementalAlterConfigsRequest {
         resources: vec![IncrementalAlterConfigsResource {
             resource_type: kind,
             resource_name: name.into(),
@@ -54,8 +65,40 @@ async fn alter(
             }],
         }],
         validate_only: false,
-    };
-    client.ask(1, request).await.responses[0].error_code
+    }
+}
+
+#[tokio::test]
+async fn settings_that_several_change_at_once_are_all_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = builder().data_dir(folder.path()).start().await.unwrap();
+    let mut first = Client::connect(&broker).await;
+    first.create_topic("t", 1).await;
+    let mut second = Client::connect(&broker).await;
+    let changes = [
+        (TOPIC, "t", "retention.ms", "max.message.bytes"),
+        (BROKER, "1", "log.retention.ms", "message.max.bytes"),
+        (BROKER, "", "log.retention.bytes", "log.roll.ms"),
+        (
+            GROUP,
+            "g",
+            "consumer.session.timeout.ms",
+            "consumer.assignment.interval.ms",
+        ),
+    ];
+    for (kind, name, one, other) in changes {
+        let number = if kind == GROUP { "50000" } else { "70000" };
+        first.send(1, &alteration(kind, name, one, 0, number)).await;
+        second
+            .send(1, &alteration(kind, name, other, 0, "7000"))
+            .await;
+        for client in [&mut first, &mut second] {
+            let changed = client.receive_as::<IncrementalAlterConfigsRequest>(1).await;
+            assert_eq!(changed.responses[0].error_code, ErrorCode::NONE);
+        }
+        assert_eq!(value(&mut first, kind, name, one).await.0, number);
+        assert_eq!(value(&mut first, kind, name, other).await.0, "7000");
+    }
 }
 
 #[tokio::test]

@@ -159,21 +159,17 @@ async fn alter_one(
 ) -> Result<(), ChangeError> {
     let operations = alteration.operations?;
     let name = &*alteration.resource_name;
-    let snapshot = call.node.snapshot();
-    let (table, before) = match alteration.resource_type {
+    let resource_type = alteration.resource_type;
+    let (snapshot, nothing) = (call.node.snapshot(), Values::new());
+    let (table, before) = match resource_type {
         TOPIC => {
-            let topic = snapshot.topic(name).ok_or_else(|| {
-                ChangeError::new(
-                    ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-                    format!("There is no topic {name}."),
-                )
-            })?;
-            (settings::TOPIC, topic.configs.clone())
+            let topic = snapshot.topic(name).ok_or_else(|| no_topic(name))?;
+            (settings::TOPIC, &topic.configs)
         }
-        BROKER if name.is_empty() => (settings::BROKER, snapshot.cluster.clone()),
+        BROKER if name.is_empty() => (settings::BROKER, &snapshot.cluster),
         BROKER => {
             check_broker(call, name)?;
-            (settings::BROKER, snapshot.broker.clone())
+            (settings::BROKER, &snapshot.broker)
         }
         BROKER_LOGGER => return alter_logger(call, name, operations),
         GROUP if name.is_empty() => {
@@ -183,8 +179,8 @@ async fn alter_one(
             ));
         }
         GROUP => {
-            let own = snapshot.groups.get(name).cloned().unwrap_or_default();
-            (settings::GROUP, own)
+            let own = snapshot.groups.get(name);
+            (settings::GROUP, own.unwrap_or(&nothing))
         }
         other => {
             return Err(ChangeError::new(
@@ -193,37 +189,39 @@ async fn alter_one(
             ));
         }
     };
-    let after = apply(table, &before, operations, alteration.replaces_all)
-        .map_err(|error| as_kafka_says_it(error, alteration.resource_type))?;
-    check_whole(alteration.resource_type, &after, &snapshot)?;
+    let change = |before: &Values, snapshot: &Snapshot| {
+        let after = apply(table, before, operations, alteration.replaces_all)
+            .map_err(|error| as_kafka_says_it(error, resource_type))?;
+        check_whole(resource_type, &after, snapshot)?;
+        Ok(after)
+    };
     if validate_only {
-        return Ok(());
+        return change(before, &snapshot).map(|_| ());
     }
-    let resource_type = alteration.resource_type;
+    // From what they are when it is this change's turn: others may have their own under way.
     call.node
         .catalog
         .change_settings(|edit| {
-            match resource_type {
-                // Unless it was deleted meanwhile.
-                TOPIC => match edit.topic(name) {
-                    Some(values) => *values = after,
-                    None => {
-                        return Err(ChangeError::new(
-                            ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
-                            format!("There is no topic {name}."),
-                        ));
-                    }
-                },
-                BROKER if name.is_empty() => *edit.cluster() = after,
-                BROKER => *edit.broker() = after,
-                _ => *edit.group(name) = after,
-            }
+            let values = match resource_type {
+                TOPIC => edit.topic(name).ok_or_else(|| no_topic(name))?,
+                BROKER if name.is_empty() => edit.cluster(),
+                BROKER => edit.broker(),
+                _ => edit.group(name),
+            };
+            *values = change(values, &call.node.snapshot())?;
             edit.tidy();
             Ok(())
         })
         .await?;
     tracing::info!("settings of {} changed", what(resource_type, name));
     Ok(())
+}
+
+fn no_topic(name: &str) -> ChangeError {
+    ChangeError::new(
+        ErrorCode::UNKNOWN_TOPIC_OR_PARTITION,
+        format!("There is no topic {name}."),
+    )
 }
 
 fn what(resource_type: i8, name: &str) -> String {

@@ -321,7 +321,7 @@ mod tests {
     use kohort_wire::messages::*;
 
     use super::*;
-    use crate::{Broker, settings::Values, topics::NewTopic};
+    use crate::{Broker, lines::Lines, settings::Values, topics::NewTopic};
 
     async fn commit(node: &Arc<Node>, offset: i64) -> ErrorCode {
         let partition = OffsetCommitRequestPartition {
@@ -411,20 +411,6 @@ mod tests {
             .unwrap();
         assert_eq!(committed(node).await, 7);
         broker.shutdown().await;
-    }
-
-    /// The lines of the log, as they come.
-    struct Lines(mpsc::UnboundedSender<String>);
-
-    impl std::io::Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            let _ = self.0.send(String::from_utf8_lossy(bytes).into_owned());
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -106,9 +106,12 @@ async fn run(stream: &mut TcpStream, peer: Peer, guest: &Guest, node: &Arc<Node>
 
     loop {
         let has_room = writer.queued_bytes() < QUEUED_BYTES_MAX;
-        let takes_more = has_room
+        let takes_more = writer.queued_bytes() + in_flight.done_bytes() < QUEUED_BYTES_MAX
             && drain_until.is_none()
             && in_flight.len() < node.fixed.connection_requests_max;
+        if !takes_more {
+            reader.pause();
+        }
         if drain_until.is_some() && in_flight.is_empty() && writer.is_empty() {
             return End::Stopped;
         }

@@ -83,6 +83,13 @@ impl FrameReader {
         (!self.buffer.is_empty() && !self.waits_for_budget).then_some(self.progress_at)
     }
 
+    /// Nothing is read for now: the peer cannot be blamed for that.
+    pub(super) fn pause(&mut self) {
+        if !self.buffer.is_empty() {
+            self.progress_at = Instant::now();
+        }
+    }
+
     /// The next frame, without its length. May be dropped at any time without losing anything.
     pub(super) async fn next(&mut self, stream: &ReadHalf<'_>) -> Result<Incoming, ReadError> {
         loop {

@@ -81,6 +81,14 @@ enum State {
     Deleted,
 }
 
+impl State {
+    fn report(&self, partition: &Partition) {
+        if let State::Failed { error, .. } = self {
+            error!("partition {partition} is not available: {error}");
+        }
+    }
+}
+
 /// Why a partition cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum PartitionError {
@@ -150,6 +158,7 @@ impl Partition {
         let mut state = self.state.write();
         if let State::Closed = *state {
             *state = self.open();
+            state.report(self);
             // Before the first record in it is said to be durable.
             if let Err(error) = self.logs.sync() {
                 error!("partition {self}: {error}");
@@ -168,6 +177,7 @@ impl Partition {
         let mut state = self.state.write();
         if let State::Closed = *state {
             *state = self.open();
+            state.report(self);
         }
     }
 
@@ -178,13 +188,10 @@ impl Partition {
             .open(&self.topic, self.index, self.topic_id, config)
         {
             Ok(log) => State::Open(Arc::new(log)),
-            Err(error) => {
-                error!("partition {self} is not available: {error}");
-                State::Failed {
-                    error: error.into(),
-                    at: Instant::now(),
-                }
-            }
+            Err(error) => State::Failed {
+                error: error.into(),
+                at: Instant::now(),
+            },
         }
     }
 
@@ -251,10 +258,16 @@ impl Partition {
             return;
         }
         let mut state = self.state.write();
-        if is_due(&state) {
+        if let State::Failed { error: before, .. } = &*state
+            && is_due(&state)
+        {
+            let before = before.to_string();
             *state = self.open();
-            if let State::Open(_) = *state {
-                info!("partition {self} is available again");
+            match &*state {
+                State::Open(_) => info!("partition {self} is available again"),
+                // The same every few seconds tells nobody anything.
+                State::Failed { error, .. } if error.to_string() == before => {}
+                _ => state.report(self),
             }
         }
     }
@@ -408,7 +421,12 @@ mod tests {
     use kohort_wire::records::{BatchBuilder, Compression};
 
     use super::*;
-    use crate::{Broker, settings::Values, topics::NewTopic};
+    use crate::{
+        Broker,
+        lines::Lines,
+        settings::{BROKER, Values, View},
+        topics::{NewTopic, partition_config::partition_config},
+    };
 
     fn append(log: &Log) -> i64 {
         let mut builder = BatchBuilder::new(Compression::None, None);
@@ -445,5 +463,40 @@ mod tests {
         partition.flushed(&again, flushed).await.unwrap();
         assert!(partition.flushed(&log, end).await.is_err());
         broker.shutdown().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_partition_that_stays_unavailable_is_reported_once() {
+        let (lines, mut log) = tokio::sync::mpsc::unbounded_channel();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || Lines(lines.clone()));
+        let _logging = tracing::subscriber::set_default(subscriber.finish());
+        let folder = tempfile::tempdir().unwrap();
+        let broker = Broker::builder().data_dir(folder.path());
+        let broker = broker.start().await.unwrap();
+        let nothing = Values::new();
+        let view = View {
+            table: BROKER,
+            values: &nothing,
+        };
+        let config = Arc::new(partition_config("t", &nothing, view, 1 << 20));
+        let logs = Arc::clone(&broker.node().catalog.logs);
+        let partition = Partition::new("t", 0, Uuid(7), config, logs);
+        // A file where its folder is to be.
+        let file = folder.path().join("t-0");
+        std::fs::write(&file, "").unwrap();
+        assert!(partition.log().is_err());
+        for _ in 0..5 {
+            tokio::time::advance(REOPEN_INTERVAL).await;
+            partition.try_again();
+        }
+        std::fs::remove_file(&file).unwrap();
+        tokio::time::advance(REOPEN_INTERVAL).await;
+        partition.try_again();
+        let mut reported = Vec::new();
+        while let Ok(line) = log.try_recv() {
+            reported.extend(line.contains("available").then_some(line));
+        }
+        assert_eq!(reported.len(), 2, "{reported:?}");
+        assert!(reported[0].contains("not available") && reported[1].contains("available again"));
     }
 }
