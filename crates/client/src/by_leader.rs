@@ -14,7 +14,7 @@ use crate::{
 
 /// After so many answers that a topic does not exist it is believed: brokers learn of a new topic
 /// one after the other.
-const UNKNOWN_TOPIC_ATTEMPTS: u32 = 4;
+pub(crate) const UNKNOWN_TOPIC_ATTEMPTS: u32 = 4;
 
 /// Asks the leader of each partition, by `call`, for what concerns its partitions.
 pub(crate) async fn by_leader<T: Clone, V>(

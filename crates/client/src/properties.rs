@@ -34,8 +34,10 @@ use crate::{
 pub struct Properties(BTreeMap<String, String>);
 
 impl Properties {
-    /// The settings of a file: lines of the form `name = value`; `#` or `!` begins a comment, a
-    /// backslash at the end goes on in the next line.
+    /// The settings of a file, as Java reads it: lines of the form `name = value` or `name: value`;
+    /// `#` or `!` begins a comment, a backslash at the end goes on in the next line, and stands for
+    /// others otherwise (`\\\\` for one backslash, `\\u00e9` for é). What is said twice has to be the
+    /// same.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Properties> {
         let path = path.as_ref();
         std::fs::read_to_string(path)
@@ -70,23 +72,78 @@ impl FromStr for Properties {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Properties> {
-        let mut properties = Properties::default();
+        let mut properties = BTreeMap::<String, String>::new();
         let mut lines = text.lines();
         while let Some(line) = lines.next() {
-            let mut line = line.trim().to_owned();
+            let mut line = line.trim_start().to_owned();
             if line.is_empty() || line.starts_with(['#', '!']) {
                 continue;
             }
-            while let Some(more) = line.strip_suffix('\\') {
-                line = format!("{}{}", more, lines.next().unwrap_or_default().trim());
+            while goes_on(&line) {
+                line.pop();
+                line.push_str(lines.next().unwrap_or_default().trim_start());
             }
-            let Some((name, value)) = line.split_once(['=', ':']) else {
+            let line = line.trim_end();
+            let Some((name, value)) = split(line) else {
                 return Err(Error::config(line, "is not of the form name = value"));
             };
-            properties = properties.with(name.trim(), value.trim());
+            let (name, value) = (unescaped(name), unescaped(value));
+            if properties.get(&name).is_some_and(|other| *other != value) {
+                return Err(Error::config(name, "is said twice, and not the same"));
+            }
+            properties.insert(name, value);
         }
-        Ok(properties)
+        Ok(Properties(properties))
     }
+}
+
+/// Whether a line ends with a backslash that is not itself escaped.
+fn goes_on(line: &str) -> bool {
+    let backslashes = line.chars().rev().take_while(|last| *last == '\\');
+    backslashes.count() % 2 == 1
+}
+
+/// The name and the value of a line.
+fn split(line: &str) -> Option<(&str, &str)> {
+    let mut escaped = false;
+    let at = line.find(|character| {
+        let separates = !escaped && matches!(character, '=' | ':');
+        escaped = !escaped && character == '\\';
+        separates
+    })?;
+    Some((line[..at].trim_end(), line[at + 1..].trim_start()))
+}
+
+/// With the characters that backslashes stand for, as in Java.
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        let escaped = match character {
+            '\\' => rest.next(),
+            _ => None,
+        };
+        match escaped {
+            None => out.push(character),
+            Some('t') => out.push('\t'),
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('f') => out.push('\x0c'),
+            Some('u') => {
+                let digits = rest.as_str().get(..4);
+                let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+                match code.and_then(char::from_u32) {
+                    Some(character) => {
+                        out.push(character);
+                        rest = rest.as_str()[4..].chars();
+                    }
+                    None => out.push_str("\\u"),
+                }
+            }
+            Some(other) => out.push(other),
+        }
+    }
+    out
 }
 
 fn number<T: FromStr>(name: &str, value: &str) -> Result<T> {
@@ -122,7 +179,17 @@ fn choice<T: Clone>(name: &str, value: &str, choices: &[(&str, T)]) -> Result<T>
 
 /// For a setting that this client does not have.
 fn unknown(name: &str, what: &str) -> Error {
-    Error::config(name, format!("there is no such setting of a {what}"))
+    // Those that files for Kafka's own clients are likely to have.
+    let hint = match name {
+        "key.serializer" | "value.serializer" | "key.deserializer" | "value.deserializer" => {
+            ": keys and values are bytes here"
+        }
+        "retries" => ": delivery.timeout.ms says for how long is tried",
+        "transactional.id" | "transaction.timeout.ms" => ": there are no transactions here",
+        "ssl.keystore.password" | "ssl.truststore.password" => ": stores are read in PEM",
+        _ => "",
+    };
+    Error::config(name, format!("there is no such setting of a {what}{hint}"))
 }
 
 impl ClientConfig {
@@ -289,6 +356,8 @@ fn offset_reset(name: &str, value: &str) -> Result<OffsetReset> {
         ("earliest", OffsetReset::Earliest),
         ("latest", OffsetReset::Latest),
         ("none", OffsetReset::None),
+        // With a duration, as above.
+        ("by_duration:P1DT2H", OffsetReset::Latest),
     ];
     choice(name, value, &choices)
 }
@@ -314,7 +383,8 @@ fn iso_duration(text: &str) -> Option<Duration> {
             }
             let (_, seconds) = units.iter().find(|(unit, _)| *unit == character)?;
             let amount: f64 = number.parse().ok()?;
-            total += Duration::try_from_secs_f64(amount * f64::from(*seconds)).ok()?;
+            let amount = Duration::try_from_secs_f64(amount * f64::from(*seconds)).ok()?;
+            total = total.checked_add(amount)?;
             number.clear();
             any = true;
         }
@@ -337,6 +407,10 @@ impl ProducerConfig {
     /// Sets what `properties` say, and leaves the rest as it is.
     pub(crate) fn apply(&mut self, properties: &Properties) -> Result<()> {
         let (mut acks, mut idempotence) = (false, false);
+        // Levels belong to it.
+        if let Some(value) = properties.0.get("compression.type") {
+            self.set("compression.type", value)?;
+        }
         for (name, value) in properties.iter() {
             acks |= name == "acks";
             idempotence |= name == "enable.idempotence";
@@ -372,8 +446,9 @@ impl ProducerConfig {
                 // Whichever is used: the others do not matter.
                 let compression = name.split('.').nth(1).and_then(Compression::from_name);
                 let wanted = compression.and_then(Compression::levels);
-                if !wanted.is_some_and(|(range, _)| range.contains(&level)) {
-                    return Err(Error::config(name, "is out of range"));
+                if let Some((range, _)) = wanted.filter(|(range, _)| !range.contains(&level)) {
+                    let problem = format!("must be from {} to {}", range.start(), range.end());
+                    return Err(Error::config(name, problem));
                 }
                 if compression == Some(self.compression) {
                     self.compression_level = Some(level);
@@ -444,6 +519,87 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_read_as_java_reads_it() {
+        let text = r"
+            # not this
+            a : 1\
+                2
+            b = one\\two\ \u00e9\tthree\\
+            c\=d = x = y
+            ! nor this
+        ";
+        let properties: Properties = text.parse().unwrap();
+        let pairs: Vec<_> = properties.iter().collect();
+        let expected = [
+            ("a", "12"),
+            ("b", "one\\two \u{e9}\tthree\\"),
+            ("c=d", "x = y"),
+        ];
+        assert_eq!(pairs, expected);
+        let twice = "a=1\na=1\nb=2\nb=3".parse::<Properties>();
+        assert_eq!(problem(twice), "b: is said twice, and not the same");
+    }
+
+    #[test]
+    fn the_level_of_the_compression_that_is_used_counts() {
+        for name in ["gzip", "lz4", "zstd"] {
+            let level = format!("compression.{name}.level");
+            let pairs = [("compression.type", name), (&level, "3")];
+            let config = ProducerConfig::from_properties(&properties(&pairs)).unwrap();
+            assert_eq!(config.compression_level, Some(3), "{name}");
+            let pairs = [("compression.type", name), (&level, "99")];
+            let problem = problem(ProducerConfig::from_properties(&properties(&pairs)));
+            assert!(
+                problem.starts_with(&format!("{level}: must be from ")),
+                "{problem}"
+            );
+        }
+    }
+
+    #[test]
+    fn times_that_are_too_long_or_nothing_are_errors_that_name_the_setting() {
+        let durations = [
+            "request.timeout.ms",
+            "default.api.timeout.ms",
+            "socket.connection.setup.timeout.ms",
+            "metadata.max.age.ms",
+            "retry.backoff.max.ms",
+            "reconnect.backoff.max.ms",
+        ];
+        let of_consumers = [
+            "session.timeout.ms",
+            "max.poll.interval.ms",
+            "auto.commit.interval.ms",
+        ];
+        let longest = u64::MAX.to_string();
+        for name in durations.into_iter().chain(of_consumers) {
+            let pairs = [("group.id", "g"), (name, &*longest)];
+            let problem = problem(ConsumerConfig::from_properties(&properties(&pairs)));
+            assert_eq!(
+                problem,
+                format!("{name}: must not be longer than 2147483647 ms")
+            );
+        }
+        for name in ["max.block.ms", "delivery.timeout.ms", "linger.ms"] {
+            let pairs = [(name, &*longest)];
+            let problem = problem(ProducerConfig::from_properties(&properties(&pairs)));
+            assert_eq!(
+                problem,
+                format!("{name}: must not be longer than 2147483647 ms")
+            );
+        }
+        for name in [
+            "request.timeout.ms",
+            "default.api.timeout.ms",
+            "max.poll.interval.ms",
+        ] {
+            let pairs = [("group.id", "g"), (name, "0")];
+            let problem = problem(ConsumerConfig::from_properties(&properties(&pairs)));
+            assert_eq!(problem, format!("{name}: must not be 0"));
+        }
+    }
+
+    #[test]
     fn unknown_wrong_and_contradictory_settings_are_errors_that_name_the_setting() {
         for (pair, expected) in [
             (("grup.id", "g"), "grup.id: "),
@@ -453,6 +609,11 @@ mod tests {
             (("isolation.level", "none"), "isolation.level: "),
             (("session.timeout.ms", "10"), "heartbeat.interval.ms: "),
             (("bootstrap.servers", "nowhere"), "bootstrap.servers: "),
+            (("bootstrap.servers", ":9092"), "bootstrap.servers: "),
+            (
+                ("bootstrap.servers", "PLAINTEXT://a:9092"),
+                "bootstrap.servers: ",
+            ),
         ] {
             let problem = problem(ConsumerConfig::from_properties(&properties(&[pair])));
             assert!(problem.starts_with(expected), "{problem}");

@@ -27,7 +27,6 @@ pub use self::proxy::{Fate, RequestSeen};
 use crate::{Admin, ClientConfig, Result, admin::NewTopic};
 
 /// A broker for tests. When it is dropped, it ends, with all that is in it.
-#[derive(Debug)]
 pub struct TestBroker {
     servers: String,
     broker: Broker,

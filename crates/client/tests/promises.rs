@@ -331,3 +331,40 @@ async fn a_consumer_that_is_dropped_while_it_joins_leaves_the_group_too() {
     until(async || heartbeats.load(Ordering::Relaxed) == 2).await;
     until(async || admin.describe_group("g").await.unwrap().state == GroupState::Empty).await;
 }
+
+#[tokio::test]
+async fn a_member_that_gives_up_keeps_nothing_from_the_one_that_comes_after_it() {
+    let (broker, _admin) = broker(1).await;
+    produce(broker.servers(), "t", Some(0), 0..3).await;
+    let config = ConsumerConfig {
+        group_protocol: GroupProtocol::Consumer,
+        auto_commit: false,
+        ..config(&broker)
+    };
+    let consumer = Consumer::connect(config).await.unwrap();
+    consumer.subscribe(["t"]).unwrap();
+    let read = async || timeout(LONG, consumer.poll()).await.unwrap();
+    assert_eq!(read().await.unwrap().len(), 3);
+    consumer.subscribe_regex("(").unwrap();
+    let error = read().await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::INVALID_REGULAR_EXPRESSION));
+    consumer.subscribe(["t"]).unwrap();
+    // Its session has not ended by then.
+    let again = timeout(Duration::from_secs(20), consumer.poll()).await;
+    assert_eq!(again.unwrap().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_topic_that_is_gone_does_not_hold_up_the_commits_of_others() {
+    let (broker, admin) = broker(1).await;
+    let consumer = Consumer::connect(config(&broker)).await.unwrap();
+    let gone = TopicPartition::new("gone", 0);
+    let offsets = [(gone.clone(), 1.into()), (t(0), 2.into())];
+    let committing = consumer.commit_offsets(&offsets);
+    // Much sooner than when time is up.
+    let error = timeout(Duration::from_secs(20), committing).await.unwrap();
+    let error = error.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
+    assert!(error.to_string().contains("gone-0"), "{error}");
+    assert_eq!(committed(&admin, 0).await, Some(2));
+}

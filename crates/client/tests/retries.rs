@@ -255,3 +255,37 @@ async fn a_delivery_is_told_in_time_although_an_attempt_is_still_under_way() {
     assert!(producer.flush().now_or_never().is_none());
     timeout(LONG, producer.close()).await.unwrap();
 }
+
+#[tokio::test]
+async fn an_error_that_time_is_up_says_what_went_wrong_before() {
+    let address = format!("127.0.0.1:{}", nowhere());
+    let mut config = ProducerConfig::new(&address);
+    config.block_max = Duration::from_millis(300);
+    let producer = Producer::new(config).unwrap();
+    let error = producer.send(ProducerRecord::new("t")).await.unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with("learning about topic t was given up"),
+        "{text}"
+    );
+    assert!(
+        text.contains("cannot be reached: Connection refused"),
+        "{text}"
+    );
+
+    let broker = TestBroker::start().await.unwrap();
+    broker.create_topic("t", 1).await.unwrap();
+    broker.on_request(|request| match request.api {
+        Some(ApiKey::Produce) => Fate::Disconnect,
+        _ => Fate::Pass,
+    });
+    let mut config = ProducerConfig::new(broker.servers());
+    config.linger = Duration::ZERO;
+    config.delivery_timeout = Duration::from_millis(500);
+    config.client.request_timeout = Duration::from_millis(400);
+    let producer = Producer::connect(config).await.unwrap();
+    let delivery = producer.send(ProducerRecord::new("t")).await.unwrap();
+    let text = delivery.await.unwrap_err().to_string();
+    let expected = "writing to partition t-0 was given up after 500 ms (the connection to ";
+    assert!(text.starts_with(expected), "{text}");
+}

@@ -3,12 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use kohort_wire::{ErrorCode, codec::Versions, messages::OffsetCommitRequest};
+use rustc_hash::FxHashSet;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::Instrument;
 
 use super::{Consumer, in_order::InOrder, shared::Shared};
 use crate::{
     CommittedOffset, Error, Result, TopicPartition,
+    by_leader::UNKNOWN_TOPIC_ATTEMPTS,
     committed::{commit_request, commit_response},
     rpc::{Destination, Lane},
 };
@@ -88,13 +90,25 @@ async fn try_commit(
                 continue;
             }
         };
-        let error = results.into_iter().find_map(|(_, result)| result.err());
-        let Some(error) = error else {
-            in_order.done();
+        let (done, failed): (Vec<_>, Vec<_>) =
+            results.into_iter().partition(|(_, result)| result.is_ok());
+        let done: FxHashSet<_> = done.into_iter().map(|(name, _)| name).collect();
+        in_order.done(&done);
+        let mut errors = failed.into_iter().filter_map(|(_, result)| result.err());
+        // One that trying again cannot help comes first.
+        let Some(first) = errors.next() else {
             return in_order.outcome();
+        };
+        let error = match first.is_retriable() {
+            true => errors.find(|error| !error.is_retriable()).unwrap_or(first),
+            false => first,
         };
         shared.cluster.note_error(&to, &error);
         last = Some(error.clone());
+        let unknown = error.code() == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+        if unknown && retry.failures() + 1 >= UNKNOWN_TOPIC_ATTEMPTS {
+            return Err(error);
+        }
         // The member's epoch has moved on while the request was on its way.
         let stale = error.code() == Some(ErrorCode::STALE_MEMBER_EPOCH) && {
             let now = shared.lock().committer.clone();

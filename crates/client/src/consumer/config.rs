@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{ByteString, ClientConfig, Error, IsolationLevel, Result};
+use crate::{ByteString, ClientConfig, Error, IsolationLevel, Result, rpc::check_time};
 
 /// `auto.offset.reset`: where to begin in a partition for which nothing was committed, or where
 /// what was to be read next is not there any more.
@@ -159,6 +159,16 @@ impl ConsumerConfig {
     pub fn validate(&self) -> Result<()> {
         self.client.validate()?;
         let refuse = |setting: &str, problem: &str| Err(Error::config(setting, problem));
+        for (setting, time) in [
+            ("session.timeout.ms", self.session_timeout),
+            ("max.poll.interval.ms", self.poll_interval_max),
+            ("auto.commit.interval.ms", self.auto_commit_interval),
+        ] {
+            check_time(setting, time)?;
+            if time.is_zero() {
+                return refuse(setting, "must not be 0");
+            }
+        }
         if self.group_id.as_ref().is_some_and(|id| id.is_empty()) {
             return refuse("group.id", "must not be empty");
         }
@@ -181,9 +191,6 @@ impl ConsumerConfig {
         }
         if self.fetch_bytes_max == 0 {
             return refuse("fetch.max.bytes", "must not be 0");
-        }
-        if self.auto_commit_interval.is_zero() {
-            return refuse("auto.commit.interval.ms", "must not be 0");
         }
         if self.assignment_strategies.is_empty() {
             return refuse("partition.assignment.strategy", "must not be empty");

@@ -1,6 +1,8 @@
 //! Commits of one partition count in the order in which they were asked for: what is sent again
 //! must not undo a later one, nor reach into a time when others have the partition.
 
+use rustc_hash::FxHashSet;
+
 use super::{
     partition::Partition,
     shared::{Shared, State},
@@ -108,20 +110,23 @@ impl<'a> InOrder<'a> {
         self.left.is_empty()
     }
 
-    /// What is left has been committed.
-    pub(super) fn done(&mut self) {
+    /// These have been committed, and are not left any more.
+    pub(super) fn done(&mut self, done: &FxHashSet<TopicPartition>) {
         let mut state = self.shared.lock();
-        for (name, offset, place) in &self.left {
-            let Some(partition) = state.same(name, *place) else {
-                continue;
-            };
-            let lease = partition.lease;
-            if let Some(place) = place {
-                partition.commits.done = partition.commits.done.max(place.number);
-                // Who has gone elsewhere since has not finished with what comes before.
-                partition.committed_at(offset, place.lease == lease);
+        self.left.retain(|(name, offset, place)| {
+            if !done.contains(name) {
+                return true;
             }
-        }
+            if let (Some(partition), Some(place)) = (state.same(name, *place), place) {
+                let commits = &mut partition.commits;
+                commits.under_way.retain(|other| *other != place.number);
+                commits.done = commits.done.max(place.number);
+                // Who has gone elsewhere since has not finished with what comes before.
+                let finished = place.lease == partition.lease;
+                partition.committed_at(offset, finished);
+            }
+            false
+        });
     }
 
     /// An error if something was taken away before it could be committed.

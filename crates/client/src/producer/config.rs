@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use kohort_wire::records::{Compression, Level};
 
 use super::{DefaultPartitioner, Partitioner};
-use crate::{ClientConfig, Error, Result};
+use crate::{ClientConfig, Error, Result, rpc::check_time};
 
 /// `acks`: when records count as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -102,6 +102,9 @@ impl ProducerConfig {
     pub fn validate(&self) -> Result<()> {
         self.client.validate()?;
         let refuse = |setting: &str, problem: &str| Err(Error::config(setting, problem));
+        check_time("max.block.ms", self.block_max)?;
+        check_time("delivery.timeout.ms", self.delivery_timeout)?;
+        check_time("linger.ms", self.linger)?;
         if self.idempotence && self.acks != Acks::All {
             return refuse("enable.idempotence", "needs acks=all");
         }

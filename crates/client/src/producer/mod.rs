@@ -154,9 +154,8 @@ impl Producer {
                 }
                 Appended::UnknownTopic => {
                     let name = ByteString::from(record.topic);
-                    let topic = timeout_at(deadline, self.handle.cluster.topic(&name)).await;
-                    let what = || timed_out(format!("learning about topic {name}"));
-                    let topic = topic.map_err(|_| what())??;
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    let topic = self.handle.cluster.topic_within(&name, left).await?;
                     if topic.partitions.is_empty() {
                         let code = ErrorCode::LEADER_NOT_AVAILABLE;
                         let subject = Subject::Topic(name);

@@ -10,6 +10,7 @@ use super::{
     delivery::Outcome,
     identity::Identity,
 };
+use crate::Error;
 
 /// A batch that takes records.
 #[derive(Debug)]
@@ -55,6 +56,8 @@ pub(super) struct Queue {
     pub(super) not_before: Option<Instant>,
     /// How often sending has failed in a row.
     pub(super) failures: u32,
+    /// What went wrong last.
+    pub(super) last: Option<Error>,
     /// What is to be sent next needs another identity.
     pub(super) renew: bool,
     /// It is among those that the sender looks at.

@@ -33,6 +33,8 @@ pub(super) struct Sender {
     pub(super) renew: bool,
     /// Nothing is sent to these for now: being connected to, or not reachable.
     brokers: FxHashMap<i32, BrokerState>,
+    /// Why a broker could not be reached, if none was since.
+    unreachable: Option<Error>,
     asking_identity: bool,
     refreshing: bool,
     /// When it was last asked for news of all topics in use.
@@ -64,6 +66,7 @@ impl Sender {
             identity: None,
             renew: false,
             brokers: FxHashMap::default(),
+            unreachable: None,
             asking_identity: false,
             refreshing: false,
             refreshed: Instant::now(),
@@ -119,7 +122,8 @@ impl Sender {
 
     fn expire(&mut self, expired: Vec<Batch>) {
         for batch in expired {
-            let error = self.too_late(&batch.outcome);
+            let last = self.queue(&batch.outcome.partition, |queue| queue.last.clone());
+            let error = self.too_late(&batch.outcome, last.as_ref());
             // One that was sent leaves a gap, unless it was written after all.
             if batch.sent_as.is_some() {
                 self.gap(&batch.outcome.partition);
@@ -128,11 +132,12 @@ impl Sender {
         }
     }
 
-    fn too_late(&self, outcome: &Outcome) -> Error {
+    fn too_late(&self, outcome: &Outcome, last: Option<&Error>) -> Error {
+        let last = last.or(self.unreachable.as_ref());
         Error::Timeout {
             what: format!("writing to partition {}", outcome.partition),
             after: self.accumulator.config.delivery_timeout,
-            last: None,
+            last: last.cloned().map(Box::new),
         }
     }
 
@@ -186,7 +191,8 @@ impl Sender {
                 expired.extend(queue.expired(created));
                 // What becomes of those is not waited for any longer.
                 for outcome in queue.overdue(created) {
-                    outcome.complete(Err(self.too_late(outcome)));
+                    let error = self.too_late(outcome, queue.last.as_ref());
+                    outcome.complete(Err(error));
                 }
             }
             if let Some(oldest) = queue.oldest() {
@@ -368,12 +374,14 @@ impl Sender {
         match event {
             Event::Connected(broker, Ok(_)) => {
                 self.brokers.remove(&broker);
+                self.unreachable = None;
             }
             Event::Connected(broker, Err(error)) => {
                 tracing::debug!(broker, %error, "cannot send records");
                 if !error.is_retriable() {
                     return self.accumulator.fail(&error);
                 }
+                self.unreachable = Some(error);
                 let until = Instant::now() + self.accumulator.config.client.retry_backoff.after(1);
                 let state = BrokerState::Unreachable { until };
                 self.brokers.insert(broker, state);

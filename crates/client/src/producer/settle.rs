@@ -43,7 +43,10 @@ impl Sender {
         let idempotent = self.accumulator.config.idempotence;
         match judge(answered.result, idempotent, first) {
             Verdict::Done(written) => {
-                self.queue(&partition, |queue| queue.failures = 0);
+                self.queue(&partition, |queue| {
+                    queue.failures = 0;
+                    queue.last = None;
+                });
                 self.accumulator.finish(&batch, Ok(written));
             }
             Verdict::Split(error) => match self.accumulator.split(&batch) {
@@ -79,6 +82,7 @@ impl Sender {
                 let backoff = self.accumulator.config.client.retry_backoff;
                 self.queue(&partition, |queue| {
                     queue.failures += 1;
+                    queue.last = Some(error);
                     queue.not_before = Some(Instant::now() + backoff.after(queue.failures));
                     queue.put_back(batch);
                 });

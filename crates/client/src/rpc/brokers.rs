@@ -108,7 +108,11 @@ impl Brokers {
                 failures.0 += 1;
                 let backoff = config.reconnect_backoff.after(failures.0);
                 *slot.retry_at.lock() = Some(Instant::now() + backoff);
-                tracing::debug!(broker, address, %error, "no connection");
+                // Not each time: it may take long.
+                match failures.0.is_power_of_two() {
+                    true => tracing::warn!(broker, address, %error, "no connection"),
+                    false => tracing::debug!(broker, address, %error, "no connection"),
+                }
                 Err(error)
             }
         }

@@ -1,6 +1,6 @@
 //! What is known of a cluster: asking for it, and news of it that comes with other answers.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytestring::ByteString;
 use kohort_wire::{ApiKey, ErrorCode, Uuid, codec::Message, messages::*};
@@ -96,10 +96,19 @@ impl Cluster {
     /// A topic. Asks for it, unless it is known; several times if it does not seem to exist, since
     /// brokers learn of a new topic one after the other.
     pub async fn topic(&self, name: &ByteString) -> Result<Arc<TopicMetadata>> {
+        self.topic_within(name, self.0.config.api_timeout).await
+    }
+
+    /// The same for as long as `timeout`.
+    pub(crate) async fn topic_within(
+        &self,
+        name: &ByteString,
+        timeout: Duration,
+    ) -> Result<Arc<TopicMetadata>> {
         if let Some(topic) = self.metadata().topic(name) {
             return Ok(topic.clone());
         }
-        let mut retry = self.retry(format!("learning about topic {name}"));
+        let mut retry = self.retry_for(format!("learning about topic {name}"), timeout);
         let mut unknown = 0;
         loop {
             let topics = Topics::Named(vec![name.clone()]);

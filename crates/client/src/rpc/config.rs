@@ -78,8 +78,12 @@ impl ClientConfig {
             return Err(Error::config("bootstrap.servers", "no server is named"));
         }
         for server in &self.bootstrap_servers {
-            let port = server.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
-            if !matches!(port, Some(Ok(1..))) {
+            let parts = server.rsplit_once(':');
+            let is_address = parts.is_some_and(|(host, port)| {
+                let is_host = !host.is_empty() && !host.contains(['/', ' ']);
+                is_host && matches!(port.parse::<u16>(), Ok(1..))
+            });
+            if !is_address {
                 let problem = format!("{server:?} is not an address like host:9092");
                 return Err(Error::config("bootstrap.servers", problem));
             }
@@ -90,15 +94,48 @@ impl ClientConfig {
                 "must not be 0",
             ));
         }
-        for (setting, backoff) in [
-            ("retry.backoff.ms", self.retry_backoff),
-            ("reconnect.backoff.ms", self.reconnect_backoff),
+        for (setting, time) in [
+            ("request.timeout.ms", self.request_timeout),
+            ("default.api.timeout.ms", self.api_timeout),
+            ("socket.connection.setup.timeout.ms", self.connect_timeout),
         ] {
+            check_time(setting, time)?;
+            if time.is_zero() {
+                return Err(Error::config(setting, "must not be 0"));
+            }
+        }
+        check_time("metadata.max.age.ms", self.metadata_max_age)?;
+        for (setting, most, backoff) in [
+            (
+                "retry.backoff.ms",
+                "retry.backoff.max.ms",
+                self.retry_backoff,
+            ),
+            (
+                "reconnect.backoff.ms",
+                "reconnect.backoff.max.ms",
+                self.reconnect_backoff,
+            ),
+        ] {
+            check_time(most, backoff.most)?;
             if backoff.first > backoff.most {
-                return Err(Error::config(setting, "is greater than its maximum"));
+                let problem = format!("must not be greater than {most}");
+                return Err(Error::config(setting, problem));
             }
         }
         Ok(())
+    }
+}
+
+/// Brokers are told times in so many bits; and sums of times must not overflow.
+pub(crate) fn check_time(setting: &str, time: Duration) -> Result<()> {
+    const MOST: u128 = i32::MAX as u128;
+    match time.as_millis() {
+        ..=MOST => Ok(()),
+        _ => {
+            let problem = format!("must not be longer than {MOST} ms");
+            Err(Error::config(setting, problem))
+        }
     }
 }
 

@@ -57,7 +57,7 @@ pub use brokers::Lane;
 pub use cluster::{Cluster, Destination};
 pub use cluster_metadata::Topics;
 pub use config::ClientConfig;
-pub(crate) use config::split_list;
+pub(crate) use config::{check_time, split_list};
 pub use connection::{Connection, PendingResponse};
 pub use kohort_wire::messages;
 pub use metadata::{BrokerMetadata, Metadata, PartitionMetadata, TopicMetadata};

@@ -65,6 +65,8 @@ enum Event {
     CountedAgain,
     /// The topics that match the regular expression, or not known.
     Matched(Option<Vec<ByteString>>),
+    /// The coordinator knows that a member has given up, or does not.
+    Resigned,
 }
 
 pub(super) struct GroupTask {
@@ -338,6 +340,7 @@ impl GroupTask {
                 self.matching = false;
                 self.matched(topics);
             }
+            Event::Resigned => {}
         }
     }
 
@@ -414,6 +417,9 @@ impl GroupTask {
             return;
         }
         self.failed = true;
+        if self.was_member {
+            self.resign();
+        }
         let error = self.error(error);
         self.broken(error);
     }

@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use kohort_group::member::{Answer, MemberRequest, RequestId};
-use kohort_wire::{ErrorCode, Request, codec::Versions, messages::LeaveGroupRequest};
+use kohort_group::member::{Answer, Member, MemberRequest, RequestId};
+use kohort_wire::{
+    ErrorCode, Request,
+    codec::Versions,
+    messages::{ConsumerGroupHeartbeatRequest, LeaveGroupRequest},
+};
 
 use super::{Event, GroupTask};
 use crate::{
@@ -58,6 +62,33 @@ impl GroupTask {
         let (life, to) = (self.life, self.group.clone());
         self.events.push(Box::pin(async move {
             Event::Answered(life, id, to, answer.await)
+        }));
+    }
+}
+
+impl GroupTask {
+    /// A member that has given up says so, once: others would have to wait for its partitions until
+    /// its session ends, and so would the member that comes after it here.
+    pub(super) fn resign(&mut self) {
+        let Member::Consumer(member) = &self.member else {
+            return;
+        };
+        let instance_id = self.shared.config.group_instance_id.clone();
+        let request = ConsumerGroupHeartbeatRequest {
+            group_id: self.shared.config.group_id.clone().unwrap_or_default(),
+            member_id: member.member_id().clone(),
+            member_epoch: if instance_id.is_some() { -2 } else { -1 },
+            instance_id,
+            ..Default::default()
+        };
+        let (cluster, to) = (self.shared.cluster.clone(), self.group.clone());
+        let timeout = cluster.config().request_timeout;
+        self.events.push(Box::pin(async move {
+            let to = (&to, Lane::Group, any());
+            if let Err(error) = ask(&cluster, to, timeout, |_| request).await {
+                tracing::debug!(%error, "the coordinator does not know that the member is gone");
+            }
+            Event::Resigned
         }));
     }
 }
