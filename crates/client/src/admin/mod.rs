@@ -24,8 +24,8 @@
 //! Everything is tried again while that can help, for as long as
 //! [`ClientConfig::api_timeout`]; also when the answer to an attempt was lost, and with it whether
 //! the attempt was carried out. Where the same request a second time is refused for that reason,
-//! the error is [`Error::Repeated`](crate::Error::Repeated); each method says when. When time is up
-//! ([`Error::Timeout`](crate::Error::Timeout)), and when the future is dropped, what was asked may
+//! the error is [`Error::Repeated`]; each method says when. When time is up
+//! ([`Error::Timeout`]), and when the future is dropped, what was asked may
 //! have been done, or be done yet.
 
 mod cluster;
