@@ -138,33 +138,6 @@ async fn a_peer_that_begins_a_request_and_stops_is_cut_off() {
     expect_service(&mut good).await;
 }
 
-/// As long as the broker has enough to do for it, it does not read what else the peer sends.
-#[tokio::test]
-async fn a_peer_whose_next_request_is_not_read_yet_has_its_time_to_finish_it() {
-    let broker = builder()
-        .set("kohort.connection.stall.timeout.ms", "400")
-        .set("kohort.connection.max.requests", "1")
-        .start()
-        .await
-        .unwrap();
-    let mut client = Client::connect(&broker).await;
-    client.create_topic("t", 1).await;
-    let request = fetch("t", 0, 0, 800);
-    let frames: Vec<u8> = (1..=2)
-        .flat_map(|id| {
-            frame::encode_request(&request, 12, id, None)
-                .unwrap()
-                .into_bytes()
-        })
-        .collect();
-    let middle = frames.len() / 4 * 3;
-    client.stream.write_all(&frames[..middle]).await.unwrap();
-    client.receive_as::<FetchRequest>(12).await;
-    tokio::time::sleep(Duration::from_millis(250)).await;
-    client.stream.write_all(&frames[middle..]).await.unwrap();
-    client.receive_as::<FetchRequest>(12).await;
-}
-
 #[tokio::test]
 async fn a_peer_that_never_reads_is_cut_off() {
     let broker = builder()

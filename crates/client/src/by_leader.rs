@@ -1,7 +1,7 @@
 //! What concerns partitions goes to their leaders: each is asked for its own, and what went wrong
 //! for a partition is tried again where its leader is by then.
 
-use std::time::Duration;
+use std::{collections::hash_map::Entry, time::Duration};
 
 use futures_util::future::{BoxFuture, join_all};
 use kohort_wire::{ApiKey, ErrorCode};
@@ -24,8 +24,18 @@ pub(crate) async fn by_leader<T: Clone, V>(
     timeout: Duration,
     call: impl Fn(i32, Vec<(TopicPartition, T)>) -> BoxFuture<'static, Result<Each<TopicPartition, V>>>,
 ) -> Each<TopicPartition, V> {
-    let order: FxHashMap<_, _> = items.iter().map(|(p, _)| p.clone()).zip(0..).collect();
-    let mut left = items;
+    // Of a partition that stands there twice the last counts.
+    let mut order = FxHashMap::default();
+    let mut left: Vec<(TopicPartition, T)> = Vec::with_capacity(items.len());
+    for item in items {
+        match order.entry(item.0.clone()) {
+            Entry::Occupied(place) => left[*place.get()] = item,
+            Entry::Vacant(place) => {
+                place.insert(left.len());
+                left.push(item);
+            }
+        }
+    }
     let mut done: Vec<Option<(TopicPartition, Result<V>)>> = Vec::new();
     done.resize_with(order.len(), || None);
     let mut retry = cluster.retry_for(api.name(), timeout);

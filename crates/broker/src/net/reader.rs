@@ -201,3 +201,34 @@ fn other_protocol(prefix: [u8; 4]) -> Option<&'static str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::AsyncWriteExt,
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::*;
+
+    /// As long as the broker has enough to do for a peer, it does not read what else it sends.
+    #[tokio::test]
+    async fn a_peer_whose_next_request_is_not_read_has_its_time_afterwards() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut peer = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let (read_half, _) = stream.split();
+        let (budget, holders) = (Budget::new(1 << 20), Holders::default());
+        let mut reader = FrameReader::new(1 << 20, budget, holders, CancellationToken::new());
+        // A whole request, and the beginning of another.
+        let mut bytes = [&8_i32.to_be_bytes()[..], &[0; 8]].concat();
+        bytes.extend([0; 3]);
+        peer.write_all(&bytes).await.unwrap();
+        assert_eq!(reader.next(&read_half).await.unwrap().frame.len(), 8);
+        let begun_at = reader.stalled_since().expect("it owes the rest");
+        reader.pause();
+        assert!(reader.stalled_since().expect("it still does") > begun_at);
+    }
+}
