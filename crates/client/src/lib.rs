@@ -50,6 +50,7 @@ pub mod history;
 mod list_offsets;
 mod measure;
 mod memory;
+mod panics;
 pub mod producer;
 mod properties;
 mod rewind;

@@ -11,11 +11,12 @@ use std::{
 };
 
 use common::produce;
+use futures_util::FutureExt;
 use kohort::{
     Admin, ApiKey, CommittedOffset, Consumer, ConsumerConfig, ErrorCode, Producer, ProducerConfig,
     ProducerRecord, TopicPartition, Uuid,
     admin::GroupState,
-    consumer::{GroupProtocol, OffsetReset, Seek},
+    consumer::{GroupProtocol, OffsetReset, Rebalance, RebalanceHandler, Seek},
     rpc::messages::*,
     testing::{Fate, RequestSeen, TestBroker},
 };
@@ -367,4 +368,68 @@ async fn a_topic_that_is_gone_does_not_hold_up_the_commits_of_others() {
     assert_eq!(error.code(), Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION));
     assert!(error.to_string().contains("gone-0"), "{error}");
     assert_eq!(committed(&admin, 0).await, Some(2));
+}
+
+/// Takes its time to let go, and has something against the first assignment.
+struct Difficult(AtomicBool);
+
+impl RebalanceHandler for Difficult {
+    async fn assigned(&self, _: &Rebalance) {
+        assert!(self.0.swap(true, Ordering::Relaxed), "not yet");
+    }
+
+    async fn revoked(&self, _: &Rebalance) {
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_subscribes_while_the_group_is_still_being_left_joins_again() {
+    for group_protocol in [GroupProtocol::Consumer, GroupProtocol::Classic] {
+        let (broker, _admin) = broker(1).await;
+        let config = ConsumerConfig {
+            group_protocol,
+            ..config(&broker)
+        };
+        let consumer = Consumer::connect(config).await.unwrap();
+        let handler = Difficult(AtomicBool::new(true));
+        consumer.set_rebalance_handler(handler).unwrap();
+        consumer.subscribe(["t"]).unwrap();
+        let idle = async || {
+            let polled = consumer.poll_for(Duration::from_millis(20)).await;
+            polled.map(|records| records.len())
+        };
+        until(async || {
+            idle().await.unwrap();
+            consumer.assignment().len() == 1
+        })
+        .await;
+        // Its future is dropped: the group is left nevertheless.
+        assert!(consumer.unsubscribe().now_or_never().is_none());
+        consumer.subscribe(["t"]).unwrap();
+        produce(broker.servers(), "t", Some(0), 0..3).await;
+        until(async || idle().await.unwrap() == 3).await;
+
+        assert!(consumer.unsubscribe().now_or_never().is_none());
+        until(async || idle().await.is_err()).await;
+        consumer.assign([(t(0), Seek::Earliest)]).unwrap();
+        until(async || idle().await.unwrap() == 3).await;
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_the_rebalance_handler_is_an_error_and_the_consumer_goes_on() {
+    let (broker, _admin) = broker(1).await;
+    produce(broker.servers(), "t", Some(0), 0..3).await;
+    let consumer = Consumer::connect(config(&broker)).await.unwrap();
+    let handler = Difficult(AtomicBool::new(false));
+    consumer.set_rebalance_handler(handler).unwrap();
+    consumer.subscribe(["t"]).unwrap();
+    let error = timeout(LONG, consumer.poll()).await.unwrap().unwrap_err();
+    let expected = "the rebalance handler did not get to its end: a panic: not yet";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(
+        timeout(LONG, consumer.poll()).await.unwrap().unwrap().len(),
+        3
+    );
 }

@@ -146,6 +146,10 @@ pub(super) async fn auto_commit(shared: Arc<Shared>) {
 impl Consumer {
     /// Commits how far the application has come in all its partitions: to the end of the records
     /// that the last poll returned.
+    ///
+    /// Commits count in the order in which they are begun, however often they have to be sent. What
+    /// was taken away before it could be committed is left out, which is an error. If the future is
+    /// dropped, it may have been committed.
     pub async fn commit(&self) -> Result<()> {
         let offsets = self.shared.lock().to_commit(false, None);
         commit(
@@ -156,7 +160,8 @@ impl Consumer {
         .await
     }
 
-    /// Commits these offsets, each that of the next record to be read.
+    /// Commits these offsets, each that of the next record to be read, as
+    /// [`commit`](Consumer::commit) does.
     pub async fn commit_offsets(
         &self,
         offsets: &[(TopicPartition, CommittedOffset)],

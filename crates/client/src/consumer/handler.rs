@@ -11,7 +11,8 @@ use crate::{CommittedOffset, Error, Result, TopicPartition};
 /// What the application does when partitions come and go: all of it may be left out.
 ///
 /// The calls come one after the other, from a task of the consumer; heartbeats go on meanwhile.
-/// Each has until [`Rebalance::deadline`]; then the consumer goes on without it.
+/// Each has until [`Rebalance::deadline`]; then its future is dropped and the consumer goes on
+/// without it. A panic is told as an error by the next poll, and the consumer goes on too.
 ///
 /// ```
 /// use kohort::consumer::{Rebalance, RebalanceHandler};

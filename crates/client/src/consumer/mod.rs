@@ -102,6 +102,7 @@ use self::{
 };
 use crate::{
     ByteString, Error, Result, TopicPartition,
+    panics::unpanicked,
     rewind::{self, RewindStep, RewindTo},
     rpc::Cluster,
 };
@@ -183,7 +184,8 @@ impl Consumer {
         let auto_commit = config.auto_commit && config.group_id.is_some();
         let shared = Arc::new(Shared::new(config, cluster));
         let span = &shared.span;
-        tokio::spawn(Fetcher::new(shared.clone()).run().instrument(span.clone()));
+        let fetcher = Fetcher::new(shared.clone()).run();
+        tokio::spawn(guarded(shared.clone(), fetcher).instrument(span.clone()));
         if auto_commit {
             tokio::spawn(commit::auto_commit(shared.clone()).instrument(span.clone()));
         }
@@ -323,7 +325,8 @@ impl Consumer {
                 let (commands, receiver) = mpsc::unbounded_channel();
                 let handler = membership.handler.clone();
                 let task = GroupTask::new(self.shared.clone(), handler, assignors, receiver)?;
-                tokio::spawn(task.run().instrument(self.shared.span.clone()));
+                let task = guarded(self.shared.clone(), task.run());
+                tokio::spawn(task.instrument(self.shared.span.clone()));
                 membership.commands = Some(commands.clone());
                 commands
             }
@@ -334,7 +337,7 @@ impl Consumer {
     }
 
     /// Leaves the group: the partitions are revoked first. The consumer can subscribe again, or
-    /// assign partitions by hand.
+    /// assign partitions by hand. If the future is dropped, the group is left nevertheless.
     pub async fn unsubscribe(&self) -> Result<()> {
         let after = self.shared.cluster.config().api_timeout;
         let left = timeout(after, self.leave()).await;
@@ -342,12 +345,7 @@ impl Consumer {
             what: "leaving the group".to_owned(),
             after,
             last: None,
-        })?;
-        let mut state = self.shared.lock();
-        state.subscribed = false;
-        state.committer = None;
-        state.broken = None;
-        Ok(())
+        })
     }
 
     async fn leave(&self) {
@@ -404,7 +402,9 @@ impl Consumer {
     /// goes on after errors.
     ///
     /// By asking for the next record the application says that it has finished with the one
-    /// before. When the stream is dropped, what it has not given out will be polled.
+    /// before. When the stream is dropped, what it has not given out will be polled. From when it
+    /// was asked for a record until it gives one it counts as waiting, also if whoever asked has
+    /// stopped: to be noticed by [`ConsumerConfig::poll_interval_max`], drop it.
     pub fn stream(&self) -> impl Stream<Item = Result<OwnedRecord>> + Send + '_ {
         stream::stream(self)
     }
@@ -437,7 +437,8 @@ impl Consumer {
 
     /// Commits what the application has finished with, if it is to be committed by itself, leaves
     /// the group, and ends. Records of the last poll count as finished if the application has gone
-    /// through them to the end. Takes no longer than 30 s.
+    /// through them to the end. Takes no longer than 30 s. If the future is dropped, that is as if
+    /// the consumer had been.
     pub async fn close(self) -> Result<()> {
         self.close_within(Duration::from_secs(30)).await
     }
@@ -466,6 +467,16 @@ impl Consumer {
         self.shared.closed.cancel();
         self.shared.cluster.close();
         result
+    }
+}
+
+/// Runs a task of a consumer. Should it panic (the application's code is called by it, too), the
+/// application is told instead of waiting for ever.
+async fn guarded(shared: Arc<Shared>, task: impl Future<Output = ()>) {
+    if let Err(problem) = unpanicked(task).await {
+        let problem = format!("the consumer has stopped: {problem}");
+        shared.lock().broken = Some(Error::State(problem));
+        shared.ready.notify_waiters();
     }
 }
 

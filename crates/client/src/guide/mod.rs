@@ -92,6 +92,21 @@
 //! So a store that belongs to a partition can be written in `revoked`, and opened in `assigned`,
 //! which returns before the first record comes.
 //!
+//! # Cancelling
+//!
+//! Every future of this crate may be dropped at any time, by `select!` or a time limit, say.
+//!
+//! - [`poll`](crate::Consumer::poll), and the next item of a [`stream`](crate::Consumer::stream):
+//!   no record is lost, and none comes twice.
+//! - [`commit`](crate::Consumer::commit) and whatever an [`Admin`](crate::Admin) does: what is on its
+//!   way may be carried out.
+//! - [`unsubscribe`](crate::Consumer::unsubscribe): the group is left nevertheless.
+//! - [`close`](crate::Consumer::close): as if the consumer had been dropped; it leaves the group in the
+//!   background, if that can be done within two seconds.
+//! - [`send`](crate::Producer::send): the record is taken back. Once `send` has returned, it is written
+//!   whether its [`Delivery`](crate::producer::Delivery) is awaited or dropped.
+//! - [`flush`](crate::Producer::flush): what is there is sent without waiting for more all the same.
+//!
 //! # Partitions assigned by hand
 //!
 //! ```no_run

@@ -59,7 +59,10 @@ use self::{
     accumulator::{Accumulator, Appended},
     sender::Sender,
 };
-use crate::{ApiKey, ByteString, Error, ErrorCode, Result, Subject, rpc::Cluster, time::now_ms};
+use crate::{
+    ApiKey, ByteString, Error, ErrorCode, Result, Subject, panics::unpanicked, rpc::Cluster,
+    time::now_ms,
+};
 
 /// Writes records. Cloning it gives another handle of the same producer.
 ///
@@ -102,7 +105,15 @@ impl Producer {
         let client_id = &cluster.config().client_id;
         let span = tracing::info_span!(parent: None, "producer", client_id);
         let sender = Sender::new(cluster.clone(), accumulator.clone());
-        tokio::spawn(sender.run().instrument(span));
+        let stopped = accumulator.clone();
+        let task = async move {
+            // Rather than have everybody wait for ever.
+            if let Err(problem) = unpanicked(sender.run()).await {
+                let problem = format!("the producer has stopped: {problem}");
+                stopped.fail(&Error::State(problem));
+            }
+        };
+        tokio::spawn(task.instrument(span));
         Ok(Producer {
             handle: Arc::new(Handle {
                 cluster,

@@ -380,12 +380,7 @@ impl GroupTask {
                 self.shared.report(error);
             }
             Action::Fail(error) => self.fail(error),
-            Action::Left => {
-                self.note_identity();
-                self.leaving.drain(..).for_each(|done| {
-                    let _ = done.send(());
-                });
-            }
+            Action::Left => self.left(),
             Action::Lose { id, partitions } => {
                 // At once: nothing of them may be given out or committed any more.
                 self.drop_partitions(&steps::names(&partitions));
@@ -396,6 +391,26 @@ impl GroupTask {
             }
             step @ (Action::Assign { .. } | Action::Revoke { .. }) => self.steps.push_back(step),
         }
+    }
+
+    fn left(&mut self) {
+        self.note_identity();
+        match self.wish {
+            // Whoever waits for it may be gone, so it is noted here.
+            None => {
+                let mut state = self.shared.lock();
+                state.subscribed = false;
+                state.broken = None;
+                drop(state);
+                self.shared.ready.notify_waiters();
+            }
+            // Meanwhile the application has subscribed again.
+            Some(_) if !self.closing && !self.failed => self.subscribe(),
+            Some(_) => {}
+        }
+        self.leaving.drain(..).for_each(|done| {
+            let _ = done.send(());
+        });
     }
 
     fn fail(&mut self, error: MemberError) {

@@ -8,12 +8,13 @@ use tracing::{Instrument, Span};
 
 use super::{Event, GroupTask};
 use crate::{
-    TopicPartition,
+    Error, TopicPartition,
     consumer::{
         Seek, commit,
         handler::{Handler, Rebalance},
         shared::Shared,
     },
+    panics::unpanicked,
 };
 
 /// How much of the time that a revocation may take is kept for committing and for the handler.
@@ -108,9 +109,14 @@ fn span(change: &'static str, rebalance: &Rebalance) -> Span {
 
 /// Calls the application's handler, for no longer than it may take.
 async fn call(rebalance: &Rebalance, handler: impl Future<Output = ()>) {
-    if timeout_at(rebalance.deadline, handler).await.is_err() {
-        tracing::warn!(partitions = ?rebalance.partitions,
-            "the rebalance handler took too long: it was stopped");
+    match timeout_at(rebalance.deadline, unpanicked(handler)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(problem)) => {
+            let problem = format!("the rebalance handler did not get to its end: {problem}");
+            rebalance.shared.report(Error::State(problem));
+        }
+        Err(_) => tracing::warn!(partitions = ?rebalance.partitions,
+            "the rebalance handler took too long: it was stopped"),
     }
 }
 
