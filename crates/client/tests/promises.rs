@@ -433,3 +433,60 @@ async fn a_panic_of_the_rebalance_handler_is_an_error_and_the_consumer_goes_on()
         3
     );
 }
+
+/// Never lets go.
+struct Holds(Arc<AtomicBool>);
+
+impl RebalanceHandler for Holds {
+    async fn revoked(&self, _: &Rebalance) {
+        self.0.store(true, Ordering::Relaxed);
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn an_application_that_never_lets_go_is_not_waited_for_and_commits_nothing_afterwards() {
+    for group_protocol in [GroupProtocol::Consumer, GroupProtocol::Classic] {
+        let (broker, admin) = broker(1).await;
+        let config = ConsumerConfig {
+            group_protocol,
+            auto_commit: false,
+            poll_interval_max: Duration::from_secs(1),
+            ..config(&broker)
+        };
+        let idle = async |consumer: &Consumer| {
+            let polled = consumer.poll_for(Duration::from_millis(20)).await;
+            assert!(polled.unwrap().is_empty());
+        };
+        let first = Consumer::connect(config.clone()).await.unwrap();
+        let holds = Arc::new(AtomicBool::new(false));
+        first.set_rebalance_handler(Holds(holds.clone())).unwrap();
+        first.subscribe(["t"]).unwrap();
+        until(async || {
+            idle(&first).await;
+            first.assignment().len() == 1
+        })
+        .await;
+        let others: Vec<_> = [config.clone(), config]
+            .into_iter()
+            .map(|config| Consumer::new(config).unwrap())
+            .collect();
+        for other in &others {
+            other.subscribe(["t"]).unwrap();
+        }
+        // Whoever is left when the first one has gone.
+        let leaving = first.unsubscribe();
+        let (left, ()) = tokio::join!(leaving, async {
+            until(async || {
+                tokio::join!(idle(&others[0]), idle(&others[1]));
+                others.iter().any(|other| other.assignment().len() == 1)
+            })
+            .await;
+        });
+        left.unwrap();
+        assert!(holds.load(Ordering::Relaxed));
+        let late = first.commit_offsets(&[(t(0), 7.into())]).await;
+        assert!(late.is_err());
+        assert_eq!(committed(&admin, 0).await, None);
+    }
+}

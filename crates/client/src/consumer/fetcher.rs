@@ -361,3 +361,41 @@ async fn fetch_once(
     let timeout = cluster.config().request_timeout;
     connection.call(&request, version, timeout).await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ConsumerConfig, Uuid, consumer::Seek};
+
+    #[tokio::test]
+    async fn a_broker_of_which_much_is_waiting_leaves_room_for_the_others() {
+        for (much, nothing) in [(1, 2), (2, 1), (7, 3), (3, 7)] {
+            let mut config = ConsumerConfig::new("a:1");
+            config.prefetch_bytes_max = 100;
+            let cluster = Cluster::new(config.client.clone()).unwrap();
+            let shared = Arc::new(Shared::new(config, cluster));
+            let mut fetcher = Fetcher::new(shared.clone());
+            let mut state = shared.lock();
+            let mut plan = Plan::default();
+            for (broker, waiting) in [(much, 60), (nothing, 0)] {
+                let name = TopicPartition::new("t", broker);
+                state.assign(name.clone(), Seek::Offset(0));
+                state.fetched_bytes += waiting;
+                if let Some(partition) = state.partitions.get_mut(&name) {
+                    partition.fetched_bytes = waiting;
+                }
+                let asked = Asked {
+                    name,
+                    topic_id: Uuid(0),
+                    lease: 0,
+                    offset: 0,
+                };
+                plan.insert(broker, (FxHashMap::default(), vec![asked]));
+            }
+            fetcher.reserve(&mut plan, &mut state, &mut Instant::now());
+            let asked: Vec<_> = plan.keys().copied().collect();
+            assert_eq!(asked, [nothing]);
+            assert!(fetcher.busy.contains_key(&nothing));
+        }
+    }
+}

@@ -84,6 +84,8 @@ pub(super) struct Partition {
     pub(super) fetched: VecDeque<Fetched>,
     pub(super) fetched_bytes: usize,
     pub(super) in_flight: bool,
+    /// It has its place among those whose turn comes.
+    pub(super) has_turn: bool,
     pub(super) paused: bool,
     /// It is about to be taken away: nothing more of it is given to the application.
     pub(super) held: bool,
@@ -112,6 +114,7 @@ impl Partition {
             fetched: VecDeque::new(),
             fetched_bytes: 0,
             in_flight: false,
+            has_turn: false,
             paused: false,
             held: false,
             high_watermark: None,

@@ -334,7 +334,8 @@ impl State {
 
     /// Something has been fetched; it is the partition's turn when those before have had theirs.
     pub(super) fn add_turn(&mut self, name: &TopicPartition) {
-        if !self.turns.contains(name) {
+        let partition = self.partitions.get_mut(name);
+        if partition.is_some_and(|partition| !std::mem::replace(&mut partition.has_turn, true)) {
             self.turns.push_back(name.clone());
         }
     }
@@ -345,6 +346,7 @@ impl State {
             let Some(partition) = self.partitions.get_mut(&name) else {
                 continue;
             };
+            partition.has_turn = false;
             if partition.is_deliverable() {
                 let fetched = partition.fetched.pop_front()?;
                 let lease = partition.lease;
@@ -378,7 +380,7 @@ impl State {
             }
         }
         if !partition.fetched.is_empty() {
-            self.turns.push_back(name.clone());
+            self.add_turn(name);
         }
         true
     }
