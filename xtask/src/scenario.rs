@@ -2,6 +2,7 @@
 
 mod cast;
 mod explained;
+mod fast;
 mod group;
 mod kills;
 mod ledger;
@@ -13,6 +14,7 @@ mod stage;
 mod static_members;
 
 pub(crate) use explained::explained;
+pub(crate) use fast::fast;
 pub(crate) use group::group;
 pub(crate) use kills::kills;
 pub(crate) use mixed::mixed;

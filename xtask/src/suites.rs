@@ -86,6 +86,7 @@ pub(crate) fn all() -> Vec<Suite> {
         ..suite
     }));
     suites.extend(explained());
+    suites.extend(fast());
     suites.extend(Protocol::ALL.map(kills));
     suites.extend(java::all());
     suites.extend(client::all());
@@ -172,6 +173,27 @@ fn explained() -> Vec<Suite> {
         }
     }
     suites
+}
+
+/// `fast/<library>`: not with Apache Kafka, whose groups wait for heartbeats and sessions.
+fn fast() -> Vec<Suite> {
+    let members = ["java", "confluent-kafka", "kohort"];
+    let sources = catalog::ALL.iter();
+    let sources = sources.filter(|source| members.contains(&source.name));
+    let suites = sources.map(|source| {
+        let suite = Suite::new(
+            format!("fast/{}", source.name),
+            &[source.toolchain, catalog::ADMINISTRATOR.toolchain],
+            move |run| scenario::fast(run, source),
+        );
+        Suite {
+            slow: true,
+            // One is enough as a rule.
+            on_demand: source.name != "confluent-kafka",
+            ..suite
+        }
+    });
+    suites.collect()
 }
 
 /// `rewind/<library>/<protocol>`, and `rewind/<library>/cooperative` for classic members that keep
