@@ -17,6 +17,7 @@ use kohort::{
     Admin, ApiKey, ByteString, ClientConfig, CommittedOffset, Consumer, ConsumerConfig, Error,
     ErrorCode, Producer, ProducerConfig, ProducerRecord, TopicPartition,
     admin::{MemberToRemove, NewTopic},
+    producer::Acks,
     rpc::{Cluster, Destination, messages::*},
     testing::{Fate, TestBroker},
 };
@@ -288,4 +289,38 @@ async fn an_error_that_time_is_up_says_what_went_wrong_before() {
     let text = delivery.await.unwrap_err().to_string();
     let expected = "writing to partition t-0 was given up after 500 ms (the connection to ";
     assert!(text.starts_with(expected), "{text}");
+}
+
+#[tokio::test]
+async fn memory_is_bounded_also_where_no_answer_is_asked_for() {
+    let broker = TestBroker::start().await.unwrap();
+    let (_admin, topic) = with_topic(broker.servers(), 1).await;
+    broker.on_request(|request| match request.api {
+        // What comes behind is not read meanwhile.
+        Some(ApiKey::Produce) => Fate::Delay(LONG),
+        _ => Fate::Pass,
+    });
+    let config = ProducerConfig {
+        acks: Acks::None,
+        idempotence: false,
+        linger: Duration::ZERO,
+        buffer_bytes_max: 1 << 20,
+        ..ProducerConfig::new(broker.servers())
+    };
+    let producer = Producer::connect(config).await.unwrap();
+    let value = vec![7; 100 << 10];
+    // Far more than the sockets hold.
+    let all = async {
+        for _ in 0..2000 {
+            let record = ProducerRecord::new(&topic).value(&value);
+            drop(producer.send(record).await.unwrap());
+        }
+    };
+    assert!(timeout(Duration::from_secs(1), all).await.is_err());
+    assert!(
+        producer
+            .try_send(&ProducerRecord::new(&topic).value(&value))
+            .unwrap()
+            .is_none()
+    );
 }

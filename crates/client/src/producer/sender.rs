@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use kohort_wire::{codec::Versions, messages::*};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::time::{Instant, sleep_until};
@@ -277,16 +277,10 @@ impl Sender {
         let batches = batches.into_iter().map(|(batch, _)| batch).collect();
         *self.in_flight.entry(broker).or_default() += 1;
         match sent {
-            Ok(Some(response)) => {
+            Ok(response) => {
                 let event = async move { Event::Produced(broker, batches, response.await) };
                 self.events.push(Box::pin(event));
             }
-            // There will be no answer.
-            Ok(None) => self.on(Event::Produced(
-                broker,
-                batches,
-                Ok(ProduceResponse::default()),
-            )),
             Err(error) => self.on(Event::Produced(broker, batches, Err(error))),
         }
         true
@@ -296,7 +290,7 @@ impl Sender {
         &self,
         connection: &Connection,
         batches: &mut [(Batch, bytes::Bytes)],
-    ) -> Result<Option<crate::rpc::PendingResponse<ProduceRequest>>> {
+    ) -> Result<BoxFuture<'static, Result<ProduceResponse>>> {
         let config = &self.accumulator.config;
         let metadata = self.cluster.metadata();
         let by_id = batches.iter().all(|(batch, _)| {
@@ -306,13 +300,26 @@ impl Sender {
         let wanted: Versions = versions(by_id);
         let version = connection.version_of::<ProduceRequest>(wanted)?;
         let request = produce_request(config, &metadata, batches);
-        if config.acks == Acks::None {
-            connection.send_unanswered(&request, version)?;
-            return Ok(None);
-        }
         let timeout = config.client.request_timeout;
+        if config.acks == Acks::None {
+            // There will be no answer, and no more memory than for what has yet to be written.
+            let written = connection.send_unanswered(&request, version)?;
+            let connection = connection.clone();
+            return Ok(Box::pin(async move {
+                let Ok(written) = tokio::time::timeout(timeout, written).await else {
+                    // Nobody else would notice that it is not read.
+                    connection.close();
+                    return Err(Error::Disconnected {
+                        broker: connection.broker(),
+                        address: connection.address().to_owned(),
+                        reason: "a request could not be written in time".to_owned(),
+                    });
+                };
+                written.map(|()| ProduceResponse::default())
+            }));
+        }
         match connection.try_send(&request, version, timeout)? {
-            Some(response) => Ok(Some(response)),
+            Some(response) => Ok(Box::pin(response)),
             None => Err(Error::Disconnected {
                 broker: connection.broker(),
                 address: connection.address().to_owned(),

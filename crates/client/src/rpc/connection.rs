@@ -216,13 +216,22 @@ impl Connection {
         }
     }
 
-    /// Sends a request that is never answered: Produce with `acks=0`.
-    pub fn send_unanswered<R: Request>(&self, request: &R, version: i16) -> Result<()> {
+    /// Sends a request that is never answered: Produce with `acks=0`. The future is done when it has
+    /// been written, and may be dropped; an error if the connection ended before.
+    pub fn send_unanswered<R: Request>(
+        &self,
+        request: &R,
+        version: i16,
+    ) -> Result<impl Future<Output = Result<()>> + Send + use<R>> {
         let frame = self.encode(request, version, self.next_correlation_id())?;
+        let (written, receiver) = oneshot::channel();
         self.transmit(Outgoing {
             frame,
             awaited: None,
-        })
+            written: Some(written),
+        })?;
+        let shared = self.0.shared.clone();
+        Ok(async move { receiver.await.map_err(|_| shared.error()) })
     }
 
     fn enqueue<R: Request>(
@@ -243,6 +252,7 @@ impl Connection {
                 answer,
                 _in_flight: permit,
             }),
+            written: None,
         })?;
         let broker = self.broker();
         Ok(PendingResponse {

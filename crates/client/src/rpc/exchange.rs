@@ -43,6 +43,8 @@ pub(super) struct Outgoing {
     pub(super) frame: Frame,
     /// `None` for a request that is not answered.
     pub(super) awaited: Option<Awaited>,
+    /// Whoever wants to know when it has been written.
+    pub(super) written: Option<oneshot::Sender<()>>,
 }
 
 #[derive(Debug)]
@@ -133,11 +135,13 @@ pub(super) async fn write_requests(
         // No handle is left, or the connection has ended.
         let Some(first) = first else { break };
         let mut pieces = Pieces::default();
+        let mut told = Vec::new();
         {
             let mut awaited = shared.awaited.lock();
             let rest = std::iter::from_fn(|| outgoing.try_recv().ok());
             for request in std::iter::once(first).chain(rest).take(64) {
                 awaited.extend(request.awaited);
+                told.extend(request.written);
                 request
                     .frame
                     .into_pieces()
@@ -156,6 +160,9 @@ pub(super) async fn write_requests(
         if let Err(error) = written {
             shared.end(error.to_string());
             break;
+        }
+        for written in told {
+            let _ = written.send(());
         }
     }
     shared.end("it was closed here".to_owned());
