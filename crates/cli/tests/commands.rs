@@ -1,7 +1,7 @@
 //! The program's commands, run as a user runs them, against an embedded broker.
 
 use std::{
-    io::Write,
+    io::{BufRead, BufReader, Write},
     process::{Command, Output, Stdio},
 };
 
@@ -390,6 +390,37 @@ async fn that_nobody_reads_what_is_printed_is_no_failure() {
             output.status.success() && errors.is_empty(),
             "{arguments:?}: {errors}"
         );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_demo_ends_in_the_middle_when_it_is_interrupted_or_nobody_looks() {
+    for is_interrupted in [true, false] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kohort"));
+        command.args(["demo", "--lines"]).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        while !lines
+            .next()
+            .expect("a line")
+            .expect("text")
+            .contains("anna")
+        {}
+        if is_interrupted {
+            let pid = rustix::process::Pid::from_raw(child.id() as i32).expect("a process");
+            rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is there");
+            lines.for_each(drop);
+        } else {
+            drop(lines);
+        }
+        let output = child.wait_with_output().expect("it ends");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        match is_interrupted {
+            true => assert_eq!(errors, "kohort: interrupted\n"),
+            false => assert_eq!(errors, ""),
+        }
+        assert_eq!(output.status.code(), Some(is_interrupted.into()));
     }
 }
 

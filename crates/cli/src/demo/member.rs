@@ -14,9 +14,21 @@ use crate::failure::Failure;
 /// A member of the group, on a runtime of its own.
 pub(super) struct Member {
     name: &'static str,
-    runtime: Runtime,
+    runtime: OwnRuntime,
     stop: oneshot::Sender<()>,
     work: JoinHandle<kohort::Result<()>>,
+}
+
+/// A runtime that ends when it is dropped, wherever that is: tokio's own must not be dropped by a
+/// task, as it is when the demo is interrupted.
+struct OwnRuntime(Option<Runtime>);
+
+impl Drop for OwnRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl Member {
@@ -50,7 +62,7 @@ impl Member {
         });
         Ok(Member {
             name,
-            runtime,
+            runtime: OwnRuntime(Some(runtime)),
             stop,
             work,
         })
@@ -62,14 +74,14 @@ impl Member {
 
     /// Takes it out of the world: it commits nothing more and does not leave the group.
     pub(super) fn kill(self) {
-        self.runtime.shutdown_background();
+        drop(self.runtime);
     }
 
     /// Has it commit, leave the group and end.
     pub(super) async fn stop(self) -> Result<(), Failure> {
         let _ = self.stop.send(());
         let done = self.work.await;
-        self.runtime.shutdown_background();
+        drop(self.runtime);
         match done {
             Ok(done) => Ok(done?),
             Err(error) => Err(Failure::new(format!("{} ended badly: {error}", self.name))),
