@@ -266,6 +266,44 @@ fn many_waiting_for_a_flush_share_it() {
     assert_eq!(disk.syncs() - before, 1);
 }
 
+#[test]
+fn producers_are_known_after_a_segment_that_ended_where_all_was_flushed() {
+    let disk = SimDisk::new();
+    let log = open(&disk, &small());
+    let entries = [(Some("key"), Some("value"), NOW)];
+    let batch_of = |sequence| batch_with(Compression::None, (PRODUCER, 0, sequence), &entries);
+    for sequence in 0..3 {
+        append(&log, &batch_of(sequence)).unwrap();
+    }
+    // Others write until the next segment begins, and each of their batches is flushed.
+    let until_there_are_two_segments = || loop {
+        let flushed = log.flush().unwrap();
+        let names = disk.storage().list().unwrap();
+        if names.iter().filter(|name| name.ends_with(".log")).count() == 2 {
+            return flushed;
+        }
+        append(&log, &batch(&entries)).unwrap();
+    };
+    let end = until_there_are_two_segments();
+    log.delete_records(end - 1).unwrap();
+    log.maintain(NOW).unwrap();
+    // The batches of the producer are gone: what is known of them stands in a file alone.
+    until_there_are_two_segments();
+    log.maintain(NOW).unwrap();
+
+    // What was removed is gone, and what was not flushed was not written.
+    let mut is_names = true;
+    let mut choose = |bound| match std::mem::take(&mut is_names) {
+        true => bound - 1,
+        false => 0,
+    };
+    let log = open(&disk.power_failure(&mut choose), &small());
+    for sequence in 0..3 {
+        let again = append(&log, &batch_of(sequence)).unwrap();
+        assert!(again.duplicate, "{sequence}");
+    }
+}
+
 /// What must be in a log.
 #[derive(Default)]
 struct Model {

@@ -50,7 +50,9 @@ impl Log {
 
     fn unflushed(&self, flushed: i64) -> (Vec<Arc<Segment>>, i64) {
         let view = self.view.read();
-        let first = view.segment_at(flushed);
+        // One that ended when all of it had been flushed has an index, and the next one a state of
+        // the producers, that have not.
+        let first = view.segment_at((flushed - 1).max(0));
         (view.segments[first..].to_vec(), view.end_offset)
     }
 

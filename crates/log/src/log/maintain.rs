@@ -137,7 +137,8 @@ impl Log {
                 .iter()
                 .filter_map(|name| files::offset(name, SNAPSHOT))
         };
-        let newest = taken().filter(|&offset| offset <= flushed).max();
+        // One that stands where the last flush ended may have come after it.
+        let newest = taken().filter(|&offset| offset < flushed).max();
         for offset in taken().filter(|&offset| newest.is_some_and(|newest| offset < newest)) {
             let name = files::of(offset, SNAPSHOT);
             remove_file(&*self.storage, &name)

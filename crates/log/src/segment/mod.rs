@@ -200,9 +200,12 @@ impl Segment {
         self.file.sync()?;
         if and_indexes {
             for kind in [INDEX, TIME_INDEX] {
-                self.storage
-                    .open(&files::of(self.base_offset, kind))?
-                    .sync()?;
+                let name = files::of(self.base_offset, kind);
+                match self.storage.open(&name).and_then(|file| file.sync()) {
+                    // It is made again when it is needed.
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    synced => synced?,
+                }
             }
         }
         Ok(())
