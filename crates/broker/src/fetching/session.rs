@@ -18,11 +18,36 @@ const FINAL: i32 = -1;
 /// `min.incremental.fetch.session.eviction.ms`.
 const EVICTION_AGE: Duration = Duration::from_secs(120);
 
+/// How many partitions all sessions together may have: each request may bring more, of topics that do
+/// not exist too. Beyond it consumers go without a session.
+const PARTITIONS_MAX: usize = 500_000;
+
 /// All sessions, at most so many.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    sessions: Mutex<FxHashMap<i32, Session>>,
+    sessions: Mutex<Kept>,
     sessions_max: usize,
+    partitions_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    sessions: FxHashMap<i32, Session>,
+    /// How many partitions all of them have.
+    partitions: usize,
+}
+
+impl Kept {
+    fn remove(&mut self, id: i32) {
+        if let Some(session) = self.sessions.remove(&id) {
+            self.partitions -= session.partitions.len();
+        }
+    }
+
+    fn insert(&mut self, id: i32, session: Session) {
+        self.partitions += session.partitions.len();
+        self.sessions.insert(id, session);
+    }
 }
 
 /// What a consumer wants, and what it was last told.
@@ -117,8 +142,9 @@ impl Session {
 impl Sessions {
     pub(crate) fn new(sessions_max: usize) -> Sessions {
         Sessions {
-            sessions: Mutex::new(FxHashMap::default()),
+            sessions: Mutex::default(),
             sessions_max,
+            partitions_max: PARTITIONS_MAX,
         }
     }
 
@@ -134,8 +160,8 @@ impl Sessions {
         let mut sessions = self.sessions.lock();
         if epoch == FINAL || epoch == FIRST {
             // Either way it is the end of the session that there was.
-            sessions.remove(&id);
-            if epoch == FINAL {
+            sessions.remove(id);
+            if epoch == FINAL || sessions.partitions + asked.len() > self.partitions_max {
                 return Ok((Context::None, asked));
             }
             let Some(id) = self.free_id(&mut sessions) else {
@@ -148,7 +174,11 @@ impl Sessions {
             sessions.insert(id, session);
             return Ok((Context::New(id), asked));
         }
-        let session = sessions
+        let Kept {
+            sessions: kept,
+            partitions,
+        } = &mut *sessions;
+        let session = kept
             .get_mut(&id)
             .ok_or(ErrorCode::FETCH_SESSION_ID_NOT_FOUND)?;
         if session.epoch != epoch {
@@ -159,33 +189,43 @@ impl Sessions {
         }
         session.epoch = epoch.checked_add(1).unwrap_or(1);
         session.used_at = Instant::now();
+        *partitions -= session.partitions.len();
         for wanted in asked {
             session.put(wanted);
         }
         for key in forgotten {
             session.remove(key);
         }
+        *partitions += session.partitions.len();
+        if *partitions > self.partitions_max {
+            // It begins anew, and goes without one.
+            sessions.remove(id);
+            return Err(ErrorCode::FETCH_SESSION_ID_NOT_FOUND);
+        }
         Ok((Context::Incremental(id), session.wanted()))
     }
 
     /// An id for a new session, if there is room or somebody who has been silent for long.
-    fn free_id(&self, sessions: &mut FxHashMap<i32, Session>) -> Option<i32> {
+    fn free_id(&self, sessions: &mut Kept) -> Option<i32> {
         if self.sessions_max == 0 {
             return None;
         }
-        if sessions.len() >= self.sessions_max {
-            let oldest = sessions.iter().min_by_key(|(_, session)| session.used_at);
+        if sessions.sessions.len() >= self.sessions_max {
+            let oldest = sessions
+                .sessions
+                .iter()
+                .min_by_key(|(_, session)| session.used_at);
             let (&oldest, session) = oldest?;
             if session.used_at.elapsed() < EVICTION_AGE {
                 return None;
             }
-            sessions.remove(&oldest);
+            sessions.remove(oldest);
         }
         loop {
             let mut bytes = [0; 4];
             crate::random_bytes(&mut bytes);
             let id = i32::from_ne_bytes(bytes) & i32::MAX;
-            if id != 0 && !sessions.contains_key(&id) {
+            if id != 0 && !sessions.sessions.contains_key(&id) {
                 return Some(id);
             }
         }
@@ -201,7 +241,7 @@ impl Sessions {
     ) -> Vec<bool> {
         let is_new = !matches!(context, Context::Incremental(_));
         let mut sessions = self.sessions.lock();
-        let Some(session) = sessions.get_mut(&context.id()) else {
+        let Some(session) = sessions.sessions.get_mut(&context.id()) else {
             return vec![true; wanted.len()];
         };
         let mut told = Vec::with_capacity(wanted.len());
@@ -312,6 +352,33 @@ mod tests {
             begin(id, 2, false),
             Err(ErrorCode::FETCH_SESSION_ID_NOT_FOUND)
         );
+    }
+
+    #[test]
+    fn sessions_have_so_many_partitions_together_and_no_more() {
+        let sessions = Sessions {
+            partitions_max: 5,
+            ..Sessions::new(10)
+        };
+        let some = |from: i32, count: i32| (from..from + count).map(wanted).collect::<Vec<_>>();
+        let begin = |id, epoch, asked| sessions.begin(id, epoch, false, asked, &[]);
+        let first = begin(0, 0, some(0, 3)).unwrap().0.id();
+        assert_eq!(begin(0, 0, some(0, 3)).unwrap().0, Context::None);
+        let second = begin(0, 0, some(0, 2)).unwrap().0.id();
+        // What it has already is nothing more.
+        assert!(begin(first, 1, some(0, 3)).is_ok());
+        assert_eq!(
+            begin(first, 2, some(9, 1)).unwrap_err(),
+            ErrorCode::FETCH_SESSION_ID_NOT_FOUND
+        );
+        // Its place is free.
+        assert!(begin(second, 1, some(2, 3)).is_ok());
+        let forgotten: Vec<_> = (0..5).map(|n| (wanted(n).topic, n)).collect();
+        let (_, left) = sessions
+            .begin(second, 2, false, vec![], &forgotten)
+            .unwrap();
+        assert!(left.is_empty());
+        assert_ne!(begin(0, 0, some(0, 5)).unwrap().0.id(), 0);
     }
 
     #[test]
