@@ -44,6 +44,9 @@ impl World {
                     0 => self.wrong_commit(group, &member_id, epoch.max(wrong(member.epoch, 1))),
                     1 => self.wrong_commit(group, "nobody", member.epoch),
                     2 if !member.is_classic => {
+                        // An epoch before the one before, of which it cannot have lost the answer.
+                        let old = wrong(member.previous_epoch, -by);
+                        let epoch = if down && old > 0 { old } else { epoch };
                         heartbeat(group, &member_id, epoch, instance_id.as_deref())
                     }
                     3 => heartbeat(group, "nobody", member.epoch.max(1), None),

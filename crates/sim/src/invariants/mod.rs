@@ -5,6 +5,7 @@ mod described;
 mod durability;
 mod epochs;
 mod limits;
+mod lost_answers;
 mod new_partitions;
 mod no_record_skipped;
 mod offsets_kept;
@@ -110,6 +111,7 @@ pub(crate) fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(rewind_interrupts_nobody::RewindInterruptsNobody),
         Box::new(rewind_keeps_others::RewindKeepsOthers),
         Box::new(rewind_whole::RewindWhole),
+        Box::new(lost_answers::LostAnswers::default()),
         Box::new(offsets_kept::OffsetsKept::default()),
         Box::new(limits::Limits::default()),
         Box::new(new_partitions::NewPartitions::default()),
