@@ -18,7 +18,7 @@ use crate::{
     format::{self, Format},
     offsets::Position,
     signals::Signals,
-    topics::offsets,
+    topics::listed_offsets,
 };
 
 #[derive(Debug, Args)]
@@ -160,16 +160,16 @@ impl Consume {
         let admin = self.connect.admin().await?;
         let partitions = self.partitions(&admin, topic).await?;
         let starts = self.starts(&admin, &partitions).await?;
-        let latest = offsets(&admin, &partitions, OffsetSpec::Latest).await;
         let until = self.offsets.iter().find_map(|position| match position {
             Position::Until(time) => Some(*time),
             _ => None,
         });
         if self.exit_at_end || until.is_some() {
             let until = match until {
-                Some(time) => offsets(&admin, &partitions, OffsetSpec::Timestamp(time)).await,
+                Some(time) => known(&admin, &partitions, OffsetSpec::Timestamp(time)).await?,
                 None => vec![None; partitions.len()],
             };
+            let latest = known(&admin, &partitions, OffsetSpec::Latest).await?;
             let bounds = until
                 .into_iter()
                 .zip(latest)
@@ -235,8 +235,8 @@ impl Consume {
                 ));
             }
             Position::BeforeEnd(count) => {
-                let earliest = offsets(admin, partitions, OffsetSpec::Earliest).await;
-                let latest = offsets(admin, partitions, OffsetSpec::Latest).await;
+                let earliest = known(admin, partitions, OffsetSpec::Earliest).await?;
+                let latest = known(admin, partitions, OffsetSpec::Latest).await?;
                 let starts = earliest.into_iter().zip(latest).map(|(earliest, latest)| {
                     let (earliest, latest) =
                         (earliest.unwrap_or_default(), latest.unwrap_or_default());
@@ -291,6 +291,16 @@ impl Consume {
         }
         Ok(())
     }
+}
+
+/// The offsets of partitions. Where one cannot be had nobody knows where to begin or to end.
+async fn known(
+    admin: &Admin,
+    partitions: &[TopicPartition],
+    spec: OffsetSpec,
+) -> Result<Vec<Option<i64>>, Failure> {
+    let listed = listed_offsets(admin, partitions, spec).await;
+    Ok(listed.into_iter().collect::<Result<_, _>>()?)
 }
 
 /// Whether a member of a group has come to the end of all that it has.

@@ -216,9 +216,11 @@ async fn partitions(
             .iter()
             .map(|p| TopicPartition::new(topic.name.clone(), p.partition));
         let all: Vec<_> = all.collect();
-        let earliest = offsets(admin, &all, OffsetSpec::Earliest).await;
+        let earliest = listed_offsets(admin, &all, OffsetSpec::Earliest).await;
         let latest = offsets(admin, &all, OffsetSpec::Latest).await;
         for ((partition, earliest), latest) in topic.partitions.iter().zip(earliest).zip(latest) {
+            // What it does not say of one it says on standard error, and shows the others.
+            let earliest = failures.take(earliest).flatten();
             table.row(vec![
                 topic.name.to_string().into(),
                 partition.partition.into(),
@@ -248,6 +250,16 @@ pub(crate) async fn offsets(
     partitions: &[TopicPartition],
     spec: OffsetSpec,
 ) -> Vec<Option<i64>> {
+    let listed = listed_offsets(admin, partitions, spec).await;
+    listed.into_iter().map(|it| it.ok().flatten()).collect()
+}
+
+/// The offsets of partitions, in their order; `None` where there is no record of that time.
+pub(crate) async fn listed_offsets(
+    admin: &kohort::Admin,
+    partitions: &[TopicPartition],
+    spec: OffsetSpec,
+) -> Vec<Result<Option<i64>, kohort::Error>> {
     let wanted: Vec<_> = partitions
         .iter()
         .map(|partition| (partition.clone(), spec))
@@ -256,8 +268,11 @@ pub(crate) async fn offsets(
         .list_offsets(&wanted, IsolationLevel::ReadUncommitted)
         .await;
     let offset = |wanted: &TopicPartition| {
-        let found = listed.iter().find(|(partition, _)| partition == wanted)?;
-        found.1.as_ref().ok()?.offset
+        let found = listed.iter().find(|(partition, _)| partition == wanted);
+        let Some((_, found)) = found else {
+            return Ok(None);
+        };
+        found.as_ref().map(|it| it.offset).map_err(Clone::clone)
     };
     partitions.iter().map(offset).collect()
 }

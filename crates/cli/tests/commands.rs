@@ -355,6 +355,46 @@ async fn numbers_that_no_clock_can_hold_are_refused() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_partition_that_is_not_available_is_named_and_not_taken_for_an_empty_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let broker = Broker::builder().data_dir(folder.path());
+    let stage = Stage {
+        broker: broker.start().await.expect("it starts"),
+    };
+    // A file where the folder of a partition is to be.
+    std::fs::write(folder.path().join("t-1"), "").expect("written");
+    stage
+        .prints(&["topics", "create", "t", "-p", "2"], "")
+        .await;
+    for arguments in [
+        &["consume", "-t", "t", "-e"][..],
+        &["consume", "-t", "t", "-e", "-o", "-1"],
+        &["consume", "-t", "t", "-o", "e@1"],
+        &["topics", "describe", "t"],
+    ] {
+        // On a busy machine the first may be over before the broker has said anything.
+        let mut failures = Vec::new();
+        for timeout in ["0.3", "2", "10"] {
+            failures.push(
+                stage
+                    .fails(&[arguments, &["--timeout", timeout]].concat())
+                    .await,
+            );
+            if failures.iter().any(|failure| failure.contains("t-1")) {
+                break;
+            }
+        }
+        let last = failures.last().expect("one at least");
+        assert!(last.contains("t-1"), "{arguments:?}: {failures:?}");
+    }
+    let output = stage
+        .run(&["topics", "describe", "t", "--timeout", "1"], "")
+        .await;
+    let described = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(described.lines().count(), 3, "{described}");
+}
+
 /// As with `kohort … | head`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn that_nobody_reads_what_is_printed_is_no_failure() {
