@@ -35,6 +35,9 @@ pub(crate) fn random_u32() -> u32 {
     getrandom::u32().unwrap_or(0x5bd1_e995)
 }
 
+/// As good as never: what an application means that waits for `Duration::MAX`, which no clock can hold.
+const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+
 /// Attempts at one thing, until a deadline.
 #[derive(Debug)]
 pub struct Retry {
@@ -56,7 +59,7 @@ impl Retry {
         Retry {
             what: what.into(),
             started,
-            deadline: started + timeout,
+            deadline: started + timeout.min(NEVER),
             backoff,
             failures: 0,
             last: None,
@@ -181,5 +184,11 @@ mod tests {
             retry.failed(Error::Closed).await,
             Err(Error::Closed)
         ));
+    }
+
+    #[test]
+    fn who_waits_for_ever_may_say_so() {
+        let retry = Retry::new("it", Duration::MAX, BACKOFF);
+        assert!(retry.remaining() > Duration::from_secs(86_400));
     }
 }
