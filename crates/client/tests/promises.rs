@@ -370,6 +370,35 @@ async fn a_topic_that_is_gone_does_not_hold_up_the_commits_of_others() {
     assert_eq!(committed(&admin, 0).await, Some(2));
 }
 
+#[tokio::test]
+async fn what_was_asked_for_before_a_seek_is_not_given_after_it() {
+    let (broker, _admin) = broker(1).await;
+    produce(broker.servers(), "t", Some(0), 0..10).await;
+    let fetches = Arc::new(AtomicUsize::new(0));
+    let counted = fetches.clone();
+    broker.on_request(move |request| match request.api {
+        Some(ApiKey::Fetch) => {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Fate::Delay(Duration::from_millis(30))
+        }
+        _ => Fate::Pass,
+    });
+    let consumer = Consumer::connect(config(&broker)).await.unwrap();
+    consumer.assign([(t(0), Seek::Offset(0))]).unwrap();
+    for (to, round) in [7, 2, 9, 0, 5].into_iter().zip(1..) {
+        // One is under way, of which nothing has come.
+        until(async || fetches.load(Ordering::Relaxed) >= round).await;
+        consumer.seek(&t(0), to).unwrap();
+        if round % 2 == 0 {
+            let records = timeout(LONG, consumer.poll()).await.unwrap().unwrap();
+            let offsets: Vec<_> = records.iter().map(|record| record.offset).collect();
+            assert_eq!(offsets, (to..10).collect::<Vec<_>>());
+        }
+    }
+    let records = timeout(LONG, consumer.poll()).await.unwrap().unwrap();
+    assert_eq!(records.iter().next().unwrap().offset, 5);
+}
+
 /// Takes its time to let go, and has something against the first assignment.
 struct Difficult(AtomicBool);
 

@@ -452,3 +452,48 @@ impl State {
         offsets.collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kohort_wire::records::{BatchBuilder, Compression};
+
+    use super::*;
+    use crate::consumer::fetched::Fetched;
+
+    fn batch(base_offset: i64, count: usize, control: bool) -> Vec<u8> {
+        let mut builder = BatchBuilder::new(Compression::None, None);
+        builder.set_base_offset(base_offset);
+        builder.set_control(control);
+        for _ in 0..count {
+            // The marker that a transaction was committed.
+            let key = [0, 0, 0, 1];
+            builder.append(0, Some(&key), Some(&[0; 6]), []).unwrap();
+        }
+        builder.build().to_vec()
+    }
+
+    #[tokio::test]
+    async fn who_reads_one_record_after_the_other_passes_over_what_holds_none_too() {
+        let config = ConsumerConfig::new("a:1");
+        let cluster = Cluster::new(config.client.clone()).unwrap();
+        let shared = Shared::new(config, cluster);
+        let name = TopicPartition::new("t", 0);
+        let bytes = [batch(0, 2, false), batch(2, 1, true)].concat();
+        {
+            let mut state = shared.lock();
+            state.assign(name.clone(), Seek::Offset(0));
+            state.fetched_bytes += bytes.len();
+            if let Some(partition) = state.partitions.get_mut(&name) {
+                partition.fetched_bytes += bytes.len();
+                let fetched = Fetched::new(bytes.into(), None, 0);
+                partition.fetched.push_back(fetched);
+            }
+            state.add_turn(&name);
+        }
+        let records = shared.take(10, true).unwrap().unwrap();
+        assert_eq!(records.count, 2);
+        // Where it is when it has been given both.
+        assert_eq!(records.chunks.last().unwrap().1.next, 3);
+        assert_eq!(shared.lock().fetched_bytes, 0);
+    }
+}
