@@ -313,16 +313,18 @@ async fn what_is_written_and_read_and_how_much_is_left_is_measured_by_topic() {
     assert_eq!(numbers.get("kohort_consumer_lag_records(g,t,0)"), 0.0);
 }
 
-/// A consumer that has read ten records, and a leader of a new epoch whose log ends at offset 5 for
-/// the epoch before. Returns the offsets at which it fetches after it has asked.
+/// A consumer that has fetched ten records and read `count`, and a leader of a new epoch whose log
+/// ends at offset 5 for the epoch before. Returns the offsets at which it fetches after it has asked.
 async fn truncated(
     broker: &TestBroker,
     offset_reset: OffsetReset,
+    count: usize,
 ) -> (Consumer, mpsc::UnboundedReceiver<i64>) {
     broker.create_topic("t", 1).await.unwrap();
     produce(broker.servers(), "t", Some(0), 0..10).await;
     let config = ConsumerConfig {
         offset_reset,
+        poll_records_max: count,
         ..ConsumerConfig::new(broker.servers())
     };
     let consumer = Consumer::connect(config).await.unwrap();
@@ -330,9 +332,9 @@ async fn truncated(
     consumer
         .assign([(partition.clone(), Seek::Earliest)])
         .unwrap();
-    let mut count = 0;
-    while count < 10 {
-        count += consumer.poll().await.unwrap().len();
+    let mut read = 0;
+    while read < count {
+        read += consumer.poll().await.unwrap().len();
     }
     let (asked, fetched) = mpsc::unbounded_channel();
     let validated = AtomicBool::new(false);
@@ -378,14 +380,26 @@ async fn truncated(
 #[tokio::test]
 async fn when_the_log_was_truncated_reading_goes_on_where_the_leaders_agree() {
     let broker = TestBroker::start().await.unwrap();
-    let (_consumer, mut fetched) = truncated(&broker, OffsetReset::Earliest).await;
+    let (consumer, mut fetched) = truncated(&broker, OffsetReset::Earliest, 10).await;
     assert_eq!(fetched.recv().await, Some(5));
+    let partition = TopicPartition::new("t", 0);
+    assert_eq!(consumer.position(&partition).unwrap(), Some(5));
+}
+
+#[tokio::test]
+async fn what_was_fetched_of_a_log_that_was_truncated_is_fetched_again() {
+    let broker = TestBroker::start().await.unwrap();
+    let (consumer, mut fetched) = truncated(&broker, OffsetReset::Earliest, 3).await;
+    assert_eq!(fetched.recv().await, Some(3));
+    // The broker does not know that epoch, and gives it nothing new.
+    let records = consumer.poll_for(Duration::from_millis(100)).await.unwrap();
+    assert!(records.is_empty());
 }
 
 #[tokio::test]
 async fn when_the_log_was_truncated_the_application_decides_if_it_wants_to() {
     let broker = TestBroker::start().await.unwrap();
-    let (consumer, _fetched) = truncated(&broker, OffsetReset::None).await;
+    let (consumer, _fetched) = truncated(&broker, OffsetReset::None, 10).await;
     let error = consumer.poll().await.unwrap_err();
     let expected = "the log was truncated from offset 10 to 5";
     assert!(error.to_string().contains(expected), "{error}");

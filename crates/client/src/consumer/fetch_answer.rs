@@ -104,6 +104,7 @@ fn one(shared: &Shared, broker: i32, asked: &Asked, data: FetchPartitionData) ->
     }
     let mut state = shared.lock();
     let state = &mut *state;
+    let lease = state.lease();
     let partition = state.partitions.get_mut(&asked.name);
     let Some(partition) = partition.filter(|partition| partition.lease == asked.lease) else {
         return (false, false);
@@ -130,7 +131,8 @@ fn one(shared: &Shared, broker: i32, asked: &Asked, data: FetchPartitionData) ->
             offset: data.diverging_epoch.end_offset,
             leader_epoch: known(i64::from(data.diverging_epoch.epoch)).map(|epoch| epoch as i32),
         };
-        let error = truncated(shared, &asked.name, partition, asked.offset, end);
+        let (freed, error) = truncated(shared, &asked.name, partition, asked.offset, end, lease);
+        state.fetched_bytes -= freed;
         let stuck = error.is_some();
         error.into_iter().for_each(|error| state.report(error));
         return (stuck, false);

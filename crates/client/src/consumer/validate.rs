@@ -35,8 +35,10 @@ pub(super) async fn validate(
 ) -> Vec<ByteString> {
     let answer = ask(shared, broker, &doubts).await;
     let mut outdated = Vec::new();
-    let mut state = shared.lock();
+    let mut guard = shared.lock();
+    let state = &mut *guard;
     for (name, doubt) in doubts {
+        let lease = state.lease();
         let partition = state.partitions.get_mut(&name);
         let Some(partition) = partition.filter(|p| p.lease == doubt.lease) else {
             continue;
@@ -59,7 +61,10 @@ pub(super) async fn validate(
             }
             Ok(Some(end)) => {
                 partition.validated = Some(doubt.current_epoch);
-                truncated(shared, &name, partition, doubt.position.offset, end)
+                let from = doubt.position.offset;
+                let (freed, error) = truncated(shared, &name, partition, from, end, lease);
+                state.fetched_bytes -= freed;
+                error
             }
             Err(error) => {
                 tracing::debug!(partition = %name, %error, "whether the log was truncated is not \
@@ -76,34 +81,44 @@ pub(super) async fn validate(
             shared.ready.notify_waiters();
         }
     }
-    drop(state);
+    drop(guard);
     shared.work.notify_one();
     outdated
 }
 
 /// Reading goes on at the end of what the leaders have in common; or nowhere, if the application
-/// wants to decide itself. Returns the error for it.
+/// wants to decide itself. What was fetched and is not given to it yet is thrown away. Returns its
+/// size, and the error for the application.
 pub(super) fn truncated(
     shared: &Shared,
     name: &TopicPartition,
     partition: &mut Partition,
     from: i64,
     end: Position,
-) -> Option<Error> {
+    lease: u64,
+) -> (usize, Option<Error>) {
     let to = end.offset.min(from).max(0);
     tracing::warn!(partition = %name, from, to, "the log was truncated");
     if shared.config.offset_reset.spec().is_none() {
         partition.fetching = Fetching::Stuck;
-        return Some(Error::Kafka {
+        let error = Error::Kafka {
             api: ApiKey::OffsetForLeaderEpoch,
             subject: Subject::Partition(name.clone()),
             code: ErrorCode::OFFSET_OUT_OF_RANGE,
             message: Some(format!("the log was truncated from offset {from} to {to}").into()),
-        });
+        };
+        return (0, Some(error));
     }
-    // Records before that may be waiting for the application: they are as they were.
-    partition.fetching = Fetching::At(Position { offset: to, ..end });
-    None
+    let to = Position { offset: to, ..end };
+    let after = |position: Position| position.offset > to.offset;
+    if partition.position.is_none_or(after) {
+        partition.position = Some(to);
+    }
+    if partition.finished.is_some_and(after) {
+        partition.finished = Some(to);
+    }
+    partition.fetching = Fetching::Finding;
+    (partition.throw_away(lease), None)
 }
 
 /// `None` if the broker does not know the question.
