@@ -54,7 +54,53 @@ pub(super) fn run(run: &Run) -> Result<Passed, Failure> {
         .args(["--tls", &places[0], "--sasl-tls", &places[1]])
         .args(["--sasl", &places[2], "--certificates"])
         .arg(&folder);
-    checks::run(run, &mut broker, "security", command)
+    let passed = checks::run(run, &mut broker, "security", command)?;
+    tools(run, &folder, &places)?;
+    Ok(passed)
+}
+
+/// The command-line program gets in with a properties file, as Kafka's tools do, and says why it
+/// does not.
+fn tools(run: &Run, folder: &Path, places: &[String]) -> Result<(), Failure> {
+    let sasl = |password: &str| {
+        format!(
+            "security.protocol = SASL_SSL\nssl.truststore.location = {}\n\
+             sasl.mechanism = SCRAM-SHA-512\nsasl.jaas.config = {MODULES}.scram.ScramLoginModule \
+             required username=\"{USER}\" password=\"{password}\";\n",
+            folder.join("ca.pem").display()
+        )
+    };
+    let tls = format!(
+        "security.protocol = SSL\nssl.truststore.location = {}\nssl.keystore.location = {}\n",
+        folder.join("ca.pem").display(),
+        folder.join("client.pem").display(),
+    );
+    for (name, place, properties, refused_with) in [
+        ("tls", &places[0], tls, None),
+        ("sasl", &places[1], sasl(PASSWORD), None),
+        ("wrong", &places[1], sasl("a guess"), Some("authentication")),
+    ] {
+        let file = folder.join(format!("{name}.properties"));
+        fs::write(&file, properties)?;
+        let mut command = Command::new(run.workspace().program());
+        command.args(["groups", "list", "-b", place, "--command-config"]);
+        let output = command.arg(&file).output()?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let is_right = match refused_with {
+            None => output.status.success(),
+            Some(words) => {
+                let line = errors.trim_end().to_lowercase();
+                !output.status.success() && line.lines().count() == 1 && line.contains(words)
+            }
+        };
+        if !is_right {
+            return Err(Failure::new(format!(
+                "`kohort groups list` with {name}.properties: {}: {errors}",
+                output.status
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// `ca.pem`, `broker.pem` and `client.pem` with their keys; `other-ca.pem` and `other-client.pem`
