@@ -24,7 +24,7 @@ const HEARTBEATS_MAX: Millis = 12;
 /// How many times in a row, 200 ms apart, a group is found at rest before it is held to be.
 const RESTS: u32 = 20;
 
-/// When a topic grows once more, if the groups have not come to rest by then.
+/// When the topics grow once more, if the groups have not come to rest by then.
 const GROWS_AFTER_MS: Millis = 80_000;
 
 /// For how long a group is watched after it has come to rest: nothing moves any more.
@@ -76,10 +76,13 @@ impl World {
         let mut rests = 0;
         let mut has_grown = false;
         while self.failure.is_none() {
-            // A static leader that was away while partitions came notices them with the next ones.
+            // A static leader that was away while partitions came, or a topic came anew with fewer,
+            // notices it with the next ones.
             if !has_grown && self.now > begin + GROWS_AFTER_MS {
                 has_grown = true;
-                self.cluster.grow(TOPICS[0], 1);
+                for topic in &TOPICS[..self.profile.topics] {
+                    self.cluster.grow(topic, 1);
+                }
                 self.topics_changed();
             }
             let problem = self.unrest();
