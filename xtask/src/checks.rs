@@ -101,7 +101,7 @@ fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
 /// Some seeds of simulated groups, and the small models.
 fn simulation(workspace: &Workspace) -> Result<Passed, Failure> {
     let mut command = simulate::simulator(workspace);
-    command.args(["run", "--seeds=1000", "--seconds=120"]);
+    command.args(["run", "--seeds=3000", "--seconds=120"]);
     let log = complete(workspace, command, "simulation", 15)?;
     let said = std::fs::read_to_string(&log)?;
     let mut command = simulate::simulator(workspace);

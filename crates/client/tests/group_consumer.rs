@@ -4,7 +4,7 @@ mod common;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use common::{produce, servers, unique, with_topic};
+use common::{produce, servers, unique, until, with_topic};
 use kohort::{
     Consumer, ConsumerConfig, TopicPartition,
     admin::GroupType,
@@ -44,17 +44,6 @@ async fn values(consumer: &Consumer, count: usize) -> BTreeSet<i64> {
     let done = timeout(Duration::from_secs(30), reading).await.is_ok();
     assert!(done, "{} of {count} records came", values.len());
     values
-}
-
-async fn until(mut condition: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(Duration::from_secs(30), waiting)
-        .await
-        .expect("it should have happened");
 }
 
 #[tokio::test]

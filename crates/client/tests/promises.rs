@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use common::produce;
+use common::{LONG, produce, until};
 use futures_util::FutureExt;
 use kohort::{
     Admin, ApiKey, CommittedOffset, Consumer, ConsumerConfig, ErrorCode, Producer, ProducerConfig,
@@ -21,8 +21,6 @@ use kohort::{
     testing::{Fate, RequestSeen, TestBroker},
 };
 use tokio::time::{sleep, timeout};
-
-const LONG: Duration = Duration::from_secs(40);
 
 async fn broker(partitions: i32) -> (TestBroker, Admin) {
     let broker = TestBroker::start().await.unwrap();
@@ -41,17 +39,6 @@ fn config(broker: &TestBroker) -> ConsumerConfig {
 
 fn t(partition: i32) -> TopicPartition {
     TopicPartition::new("t", partition)
-}
-
-async fn until(mut condition: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !condition().await {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(LONG, waiting)
-        .await
-        .expect("it should have happened");
 }
 
 async fn committed(admin: &Admin, partition: i32) -> Option<i64> {

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use common::with_topic;
+use common::{LONG, with_topic};
 use futures_util::FutureExt;
 use kohort::{
     Admin, ApiKey, ByteString, ClientConfig, CommittedOffset, Consumer, ConsumerConfig, Error,
@@ -22,8 +22,6 @@ use kohort::{
     testing::{Fate, TestBroker},
 };
 use tokio::time::{sleep, timeout};
-
-const LONG: Duration = Duration::from_secs(40);
 
 /// The answer to the next request of this kind is lost.
 fn lose_next_answer(broker: &TestBroker, api: ApiKey) {

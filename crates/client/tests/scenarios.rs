@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use common::produce;
+use common::{LONG, produce, until};
 use kohort::{
     Admin, ApiKey, CommittedOffset, Consumer, ConsumerConfig, ErrorCode, OffsetSpec, Producer,
     ProducerConfig, ProducerRecord, TopicPartition,
@@ -22,7 +22,6 @@ use kohort::{
 use tokio::time::{sleep, timeout};
 
 const PROTOCOLS: [GroupProtocol; 2] = [GroupProtocol::Consumer, GroupProtocol::Classic];
-const LONG: Duration = Duration::from_secs(40);
 
 async fn broker(partitions: i32) -> TestBroker {
     let settings = [("group.min.session.timeout.ms", "100")];
@@ -39,17 +38,6 @@ fn config(broker: &TestBroker, group_protocol: GroupProtocol) -> ConsumerConfig 
         heartbeat_interval: Duration::from_millis(300),
         ..ConsumerConfig::new(broker.servers()).group("g")
     }
-}
-
-async fn until(mut condition: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !condition().await {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(LONG, waiting)
-        .await
-        .expect("it should have happened");
 }
 
 async fn committed(admin: &Admin) -> i64 {

@@ -83,13 +83,9 @@ impl Admin {
         let codes = |response: &OffsetDeleteResponse| {
             retriable(check(API, response.error_code, None, || subject(group_id)))
         };
-        let (to, timeout) = (group(group_id), self.cluster.config().api_timeout);
-        let versions = OffsetDeleteRequest::VERSIONS;
-        let request = |_| request.clone();
-        let (response, earlier) = self
-            .cluster
-            .ask_again(&to, Lane::Main, versions, timeout, request, codes)
-            .await?;
+        let (to, versions) = (group(group_id), OffsetDeleteRequest::VERSIONS);
+        let ask = self.ask_again(to, versions, |_| request.clone(), codes);
+        let (response, earlier) = ask.await?;
         let whole = check(API, response.error_code, None, || subject(group_id));
         repeated(whole, ErrorCode::GROUP_ID_NOT_FOUND, earlier.as_ref())?;
         let mut results = Vec::new();

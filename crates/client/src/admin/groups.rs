@@ -215,13 +215,9 @@ impl Admin {
                 retriable(check(API, result.error_code, None, || subject(group_id)))
             })
         };
-        let (to, timeout) = (group(group_id), self.cluster.config().api_timeout);
-        let versions = DeleteGroupsRequest::VERSIONS;
-        let request = |_| request.clone();
-        let (response, earlier) = self
-            .cluster
-            .ask_again(&to, Lane::Main, versions, timeout, request, codes)
-            .await?;
+        let (to, versions) = (group(group_id), DeleteGroupsRequest::VERSIONS);
+        let ask = self.ask_again(to, versions, |_| request.clone(), codes);
+        let (response, earlier) = ask.await?;
         response.results.iter().try_for_each(|result| {
             let message = result.error_message.as_ref();
             let result = check(API, result.error_code, message, || subject(group_id));
@@ -263,13 +259,8 @@ impl Admin {
         let checked = |response: &LeaveGroupResponse| {
             check(API, response.error_code, None, || subject(group_id))
         };
-        let timeout = self.cluster.config().api_timeout;
-        let to = group(group_id);
-        let request = |_| request.clone();
-        let (response, earlier) = self
-            .cluster
-            .ask_again(&to, Lane::Main, versions, timeout, request, checked)
-            .await?;
+        let ask = self.ask_again(group(group_id), versions, |_| request.clone(), checked);
+        let (response, earlier) = ask.await?;
         let results = response.members.into_iter().map(|member| {
             let name = match member.group_instance_id {
                 Some(id) if !id.is_empty() => id,

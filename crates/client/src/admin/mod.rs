@@ -45,10 +45,12 @@ pub use group_events::GroupEvents;
 pub use groups::{GroupFilter, GroupListing, GroupState, GroupType, MemberToRemove};
 pub use topics::{CreatedTopic, NewTopic};
 
+use kohort_wire::{Request, codec::Versions};
+
 pub use crate::rewind::{LastRewind, RewindStep, RewindTo};
 use crate::{
     ClientConfig, Error, ErrorCode, Result,
-    rpc::{Cluster, Destination},
+    rpc::{Cluster, Destination, Lane},
 };
 
 /// Looks after topics, configurations and groups. Cloning it gives another handle of the same
@@ -76,6 +78,21 @@ impl Admin {
     /// The cluster, for requests that are not offered here.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
+    }
+
+    /// Asks until there is an answer that `check` lets pass. Tells with it of an earlier attempt of
+    /// which it is not known what came of it.
+    async fn ask_again<R: Request>(
+        &self,
+        to: Destination,
+        versions: Versions,
+        request: impl Fn(i16) -> R,
+        check: impl Fn(&R::Response) -> Result<()>,
+    ) -> Result<(R::Response, Option<Error>)> {
+        let timeout = self.cluster.config().api_timeout;
+        self.cluster
+            .ask_again(&to, Lane::Main, versions, timeout, request, check)
+            .await
     }
 
     fn timeout_ms(&self) -> i32 {

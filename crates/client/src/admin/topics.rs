@@ -7,7 +7,7 @@ use super::{Admin, repeated};
 use crate::{
     Each, Error, Result, Subject,
     error::check,
-    rpc::{Destination, Lane, TopicMetadata, Topics},
+    rpc::{Destination, TopicMetadata, Topics},
 };
 use std::sync::Arc;
 
@@ -113,17 +113,13 @@ pub(super) fn moved(api: ApiKey, codes: impl Iterator<Item = ErrorCode>) -> Resu
 }
 
 impl Admin {
-    /// Asks the controller. Tells with the answer of an earlier attempt of which it is not known
-    /// what came of it.
+    /// [`ask_again`](Admin::ask_again) for the controller.
     async fn ask_controller<R: Request>(
         &self,
         request: impl Fn(i16) -> R,
         check: impl Fn(&R::Response) -> Result<()>,
     ) -> Result<(R::Response, Option<Error>)> {
-        let timeout = self.cluster.config().api_timeout;
-        let to = Destination::Controller;
-        self.cluster
-            .ask_again(&to, Lane::Main, R::VERSIONS, timeout, request, check)
+        self.ask_again(Destination::Controller, R::VERSIONS, request, check)
             .await
     }
 

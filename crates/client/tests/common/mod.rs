@@ -1,7 +1,10 @@
 //! A broker for tests, and what tests do with it.
 #![allow(dead_code)]
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
 use kohort::{
     Admin, ClientConfig, Producer, ProducerConfig, ProducerRecord, admin::NewTopic,
@@ -89,4 +92,19 @@ pub(crate) async fn produce(
         drop(producer.send(record).await.unwrap());
     }
     producer.close().await;
+}
+
+/// For what must happen, however busy the machine is.
+pub(crate) const LONG: Duration = Duration::from_secs(40);
+
+/// Waits until something is so.
+pub(crate) async fn until(mut condition: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting)
+        .await
+        .expect("it should have happened");
 }
