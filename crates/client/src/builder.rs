@@ -117,6 +117,12 @@ impl From<ClientConfig> for AdminBuilder {
 }
 
 impl AdminBuilder {
+    /// Settings under Kafka's names, over what was set before.
+    pub fn properties(mut self, properties: &Properties) -> Result<AdminBuilder> {
+        self.config.apply(properties)?;
+        Ok(self)
+    }
+
     /// What was set so far, and the defaults. An error if settings contradict each other.
     pub fn config(self) -> Result<ClientConfig> {
         self.config.validate()?;

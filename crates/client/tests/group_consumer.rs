@@ -194,7 +194,6 @@ async fn a_topic_that_comes_after_it_was_subscribed_is_read() {
     for protocol in PROTOCOLS {
         let mut config = config(&servers, &unique("group"), protocol);
         config.client.metadata_max_age = Duration::from_millis(200);
-        config.client.allow_auto_create_topics = false;
         let (admin, first) = with_topic(&servers, 1).await;
         let later = unique("later");
         let consumer = Arc::new(Consumer::connect(config).await.unwrap());

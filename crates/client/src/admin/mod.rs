@@ -64,7 +64,7 @@ impl Admin {
     /// For the cluster at `config`, which is reached first.
     pub async fn connect(config: ClientConfig) -> Result<Admin> {
         let config = ClientConfig {
-            allow_auto_create_topics: false,
+            allow_auto_create_topics: Some(false),
             ..config
         };
         Ok(Admin::new(Cluster::connect(config).await?))

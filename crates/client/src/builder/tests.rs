@@ -36,7 +36,7 @@ fn every_option_of_a_client_can_be_set() {
         retry_backoff,
         reconnect_backoff,
         metadata_max_age,
-        allow_auto_create_topics: false,
+        allow_auto_create_topics: Some(false),
         response_bytes_max: 1,
         requests_in_flight_max: 1,
         security: Security {

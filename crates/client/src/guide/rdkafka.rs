@@ -1,8 +1,8 @@
-//! For those who come from rdkafka: the names side by side.
+//! Moving from rdkafka: the names side by side, and the differences.
 //!
 //! | rdkafka | kohort |
 //! |---|---|
-//! | `ClientConfig::new().set("bootstrap.servers", …).create()` | [`Consumer::builder()`](crate::Consumer::builder)`.bootstrap_servers(…).build()`; or plain values, [`ConsumerConfig`](crate::ConsumerConfig) and so on; or [`Properties`](crate::Properties) with Kafka's names |
+//! | `ClientConfig::new().set("bootstrap.servers", …).create()` | [`Consumer::builder()`](crate::Consumer::builder)`.bootstrap_servers(…).build()`; or plain values, [`ConsumerConfig`](crate::ConsumerConfig) and so on; or [`Properties`](crate::Properties) with the names you have |
 //! | `StreamConsumer`, `BaseConsumer` | [`Consumer`](crate::Consumer); without async: `kohort::blocking::Consumer` |
 //! | `consumer.subscribe(&["t"])` | [`subscribe(["t"])`](crate::Consumer::subscribe) |
 //! | `consumer.subscribe(&["^t.*"])` | [`subscribe_regex("t.*")`](crate::Consumer::subscribe_regex); the whole name has to match |
@@ -33,12 +33,21 @@
 //! - Nothing is linked or built in C, and there are no threads of its own, except those of
 //!   `kohort::blocking`: everything runs on the program's tokio runtime. A runtime that the program
 //!   blocks sends no heartbeats.
-//! - `auto.offset.reset` is `latest` by default, as with Java; settings that are unknown are
-//!   errors.
+//! - [`Properties`](crate::Properties) takes librdkafka's names (`metadata.broker.list`,
+//!   `compression.codec`, `queue.buffering.max.ms`, …). Settings that mean nothing here, such as
+//!   `statistics.interval.ms` or `socket.keepalive.enable`, have no effect and are listed in one
+//!   warning. An unknown name is an error.
+//! - **Keys go to other partitions by default.** [`DefaultPartitioner`](crate::producer::DefaultPartitioner)
+//!   is Java's (murmur2), librdkafka's default is the CRC-32 of the key. To keep keys where they are,
+//!   use [`Crc32Partitioner`](crate::producer::Crc32Partitioner) or `partitioner=consistent_random`.
+//! - `isolation.level` is `read_uncommitted` by default, as with Java; librdkafka's default is
+//!   `read_committed`. `acks=all` and idempotence are on by default.
+//! - As with librdkafka, a consumer doesn't create the topics that it subscribes to, and a producer
+//!   may: `allow.auto.create.topics`.
 //! - The protocol of groups is the new one (KIP-848) if the cluster has it:
 //!   [`GroupProtocol`](crate::consumer::GroupProtocol).
 //! - `max.poll.interval.ms` counts from one poll to the next; a program that waits in `poll` or in
 //!   the stream is never away.
 //! - Dropping a consumer or producer returns at once. [`close`](crate::Consumer::close) leaves the
 //!   group first, [`Producer::close`](crate::Producer::close) writes what is left.
-//! - Producers are idempotent by default, as with Java. Transactions are not served yet.
+//! - There are no transactions yet.

@@ -64,8 +64,9 @@ pub struct ProducerConfig {
     /// Default 5, which is also the most for an idempotent producer. Without idempotence no
     /// partition has more than one batch under way, so that order is kept.
     pub in_flight_max: usize,
-    /// `partitioner.class`: chooses the partition of records that name none. Default
-    /// [`DefaultPartitioner`].
+    /// `partitioner.class`, or librdkafka's `partitioner`: chooses the partition of records that name
+    /// none. Default [`DefaultPartitioner`], which is Java's; librdkafka's default is
+    /// [`Crc32Partitioner`](super::Crc32Partitioner).
     pub partitioner: Arc<dyn Partitioner>,
 }
 
@@ -96,6 +97,14 @@ impl ProducerConfig {
             client: ClientConfig::new(bootstrap_servers),
             ..ProducerConfig::default()
         }
+    }
+
+    /// How the cluster is reached: unlike other clients, a producer creates missing topics unless
+    /// told not to.
+    pub(super) fn cluster_config(&self) -> ClientConfig {
+        let mut config = self.client.clone();
+        config.allow_auto_create_topics.get_or_insert(true);
+        config
     }
 
     /// An error if settings contradict each other or cannot be meant.

@@ -50,7 +50,9 @@ use std::sync::Arc;
 pub use config::{Acks, ProducerConfig};
 pub use delivery::Delivery;
 pub use kohort_wire::records::Compression;
-pub use partitioner::{DefaultPartitioner, Partitioner, StickyPartitioner, murmur2};
+pub use partitioner::{
+    Crc32Partitioner, DefaultPartitioner, Partitioner, StickyPartitioner, murmur2,
+};
 pub use record::{ProducerRecord, RecordMetadata};
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
@@ -89,14 +91,14 @@ impl Producer {
     /// A producer for the cluster at [`ProducerConfig::client`], which is reached first.
     pub async fn connect(config: ProducerConfig) -> Result<Producer> {
         config.validate()?;
-        let cluster = Cluster::connect(config.client.clone()).await?;
+        let cluster = Cluster::connect(config.cluster_config()).await?;
         Producer::start(config, cluster)
     }
 
     /// A producer that reaches the cluster when it needs to. It has to be made on a tokio runtime.
     pub fn new(config: ProducerConfig) -> Result<Producer> {
         config.validate()?;
-        let cluster = Cluster::new(config.client.clone())?;
+        let cluster = Cluster::new(config.cluster_config())?;
         Producer::start(config, cluster)
     }
 

@@ -16,8 +16,10 @@ pub trait Partitioner: fmt::Debug + Send + Sync + 'static {
     ) -> Option<i32>;
 }
 
-/// Records with the same key go to the same partition: the one that Kafka's own producer chooses.
-/// Records without a key go anywhere.
+/// Records with the same key go to the same partition, the one that Kafka's Java producer chooses.
+/// Records without a key go to any partition.
+///
+/// librdkafka's default is another: see [`Crc32Partitioner`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DefaultPartitioner;
 
@@ -33,7 +35,29 @@ impl Partitioner for DefaultPartitioner {
     }
 }
 
-/// Records go anywhere, whatever their key: batches fill best.
+/// Chooses the partitions that librdkafka chooses by default (`partitioner=consistent_random`): by
+/// the CRC-32 of the key. Records with an empty key or none go to any partition.
+///
+/// A program that moves from librdkafka needs it if records with equal keys must go on to the same
+/// partition, or if other producers of the topic use librdkafka.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Crc32Partitioner;
+
+impl Partitioner for Crc32Partitioner {
+    fn partition(
+        &self,
+        _topic: &str,
+        key: Option<&[u8]>,
+        _value: Option<&[u8]>,
+        partitions: i32,
+    ) -> Option<i32> {
+        let key = key.filter(|key| !key.is_empty())?;
+        let partitions = partitions.max(1).cast_unsigned();
+        Some((crc32fast::hash(key) % partitions).cast_signed())
+    }
+}
+
+/// Records go to any partition, whatever their key, so batches fill best.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StickyPartitioner;
 
@@ -68,6 +92,21 @@ pub fn murmur2(data: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn librdkafkas_default_is_the_crc_32_of_the_key() {
+        let partition = |key: Option<&str>| {
+            let key = key.map(str::as_bytes);
+            Crc32Partitioner.partition("t", key, None, 17)
+        };
+        // CRC-32 has a published check value for these digits: 0xcbf43926.
+        assert_eq!(
+            partition(Some("123456789")),
+            Some((0xcbf4_3926_u32 % 17) as i32)
+        );
+        assert_eq!(partition(Some("")), None);
+        assert_eq!(partition(None), None);
+    }
 
     #[test]
     fn keys_hash_as_in_kafka() {

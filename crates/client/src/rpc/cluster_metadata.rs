@@ -69,7 +69,7 @@ impl Cluster {
         let started = Instant::now();
         let connection = self.any(Lane::Main).await?;
         let version = connection.version::<MetadataRequest>()?;
-        let create = self.0.config.allow_auto_create_topics;
+        let create = self.0.config.allow_auto_create_topics.unwrap_or(false);
         let request = metadata_request(topics, version, create);
         let timeout = self.0.config.request_timeout;
         let response = connection.call(&request, version, timeout).await?;

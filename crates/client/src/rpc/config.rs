@@ -26,10 +26,11 @@ pub struct ClientConfig {
     pub reconnect_backoff: Backoff,
     /// `metadata.max.age.ms`: how old metadata may grow. Default 5 min.
     pub metadata_max_age: Duration,
-    /// `allow.auto.create.topics`: whether asking for a topic that does not exist creates it, if the
-    /// broker does so (`auto.create.topics.enable`). Default on, as in Kafka; an
-    /// [`Admin`](crate::Admin) never creates a topic unless told to.
-    pub allow_auto_create_topics: bool,
+    /// `allow.auto.create.topics`: whether the broker may create a topic that the client asks for and
+    /// that doesn't exist, if the broker's `auto.create.topics.enable` allows it. Default `None`:
+    /// producers create topics, consumers don't (unlike Java's, where subscribing to a misspelled
+    /// name creates a topic). An [`Admin`](crate::Admin) never does.
+    pub allow_auto_create_topics: Option<bool>,
     /// The longest answer that is accepted, in bytes. Default 100 MiB.
     pub response_bytes_max: usize,
     /// How many requests may be under way on one connection. Default 64.
@@ -55,7 +56,7 @@ impl Default for ClientConfig {
                 most: Duration::from_secs(1),
             },
             metadata_max_age: Duration::from_secs(300),
-            allow_auto_create_topics: true,
+            allow_auto_create_topics: None,
             response_bytes_max: 100 << 20,
             requests_in_flight_max: 64,
             security: Security::default(),
