@@ -1,14 +1,14 @@
 //! What a Fetch brought for one partition, taken apart as the application wants it.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use kohort_wire::{
     messages::AbortedTransaction,
-    records::{Batch, BatchHeader, Compression, ControlRecord, RecordIter, RecordsError},
+    records::{Batch, BatchHeader, Compression, RecordIter, RecordsError},
 };
-use rustc_hash::FxHashSet;
 
+use super::aborted::AbortedTransactions;
 use crate::memory::Memory;
 
 /// How batches are to be read.
@@ -28,11 +28,7 @@ pub(super) struct Fetched {
     batches: Bytes,
     /// A batch of which a part has been handed out.
     open: Option<(BatchHeader, Bytes)>,
-    /// Aborted transactions, by their first offset; empty unless only committed records are read.
-    aborted: VecDeque<AbortedTransaction>,
-    /// Who is in one of them where we are.
-    aborting: FxHashSet<i64>,
-    committed_only: bool,
+    aborted: AbortedTransactions,
     /// What is to be read next.
     pub(super) next: i64,
     /// The epoch of the leader that wrote what was read last.
@@ -59,16 +55,11 @@ impl Fetched {
         aborted: Option<Vec<AbortedTransaction>>,
         offset: i64,
     ) -> Fetched {
-        let committed_only = aborted.is_some();
-        let mut aborted = aborted.unwrap_or_default();
-        aborted.sort_by_key(|transaction| transaction.first_offset);
         Fetched {
             size: batches.len(),
             batches,
             open: None,
-            aborted: aborted.into(),
-            aborting: FxHashSet::default(),
-            committed_only,
+            aborted: AbortedTransactions::new(aborted),
             next: offset,
             leader_epoch: -1,
         }
@@ -165,16 +156,16 @@ impl Fetched {
                 Err(error) => return Err(error),
             };
             let header = *batch.header();
-            if header.next_offset() <= self.next {
-                continue;
-            }
-            if reading.check_crcs {
+            let wanted = header.next_offset() > self.next;
+            if wanted && reading.check_crcs {
                 batch.check_crc()?;
             }
-            if header.is_control() || self.is_aborted(&header) {
-                if header.is_control() {
-                    self.end_transaction(&batch, reading)?;
-                }
+            // A batch before the position can still end a transaction.
+            let aborted = self.aborted.pass(&batch, reading.decompressed_bytes_max)?;
+            if !wanted {
+                continue;
+            }
+            if header.is_control() || aborted {
                 self.next = header.next_offset();
                 self.leader_epoch = header.partition_leader_epoch;
                 continue;
@@ -191,32 +182,6 @@ impl Fetched {
             self.open = Some((header, bytes));
             return Ok(true);
         }
-    }
-
-    fn is_aborted(&mut self, header: &BatchHeader) -> bool {
-        while let Some(transaction) = self.aborted.front()
-            && transaction.first_offset <= header.last_offset()
-        {
-            self.aborting.insert(transaction.producer_id);
-            self.aborted.pop_front();
-        }
-        self.committed_only
-            && header.is_transactional()
-            && self.aborting.contains(&header.producer_id)
-    }
-
-    fn end_transaction(&mut self, batch: &Batch, reading: &Reading) -> Result<(), RecordsError> {
-        if self.aborting.is_empty() {
-            return Ok(());
-        }
-        let records = batch.records(reading.decompressed_bytes_max)?;
-        if let Some(record) = records.iter().next() {
-            let marker = ControlRecord::parse(&record?)?;
-            if let ControlRecord::EndTransaction(_) = marker {
-                self.aborting.remove(&batch.header().producer_id);
-            }
-        }
-        Ok(())
     }
 }
 

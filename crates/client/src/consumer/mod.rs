@@ -61,6 +61,7 @@
 //! # }
 //! ```
 
+mod aborted;
 mod commit;
 mod config;
 mod fetch_answer;
