@@ -57,11 +57,14 @@ impl fmt::Display for Subject {
 }
 
 /// What can go wrong. [`is_retriable`](Error::is_retriable) says whether trying again can help.
+///
+/// Variants may be added, and fields to variants: match with `..`.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A broker answered with an error code.
     #[error("{subject}: {}({api} was answered with {code})", words(.code, .message))]
+    #[non_exhaustive]
     Kafka {
         /// What was asked.
         api: ApiKey,
@@ -74,6 +77,7 @@ pub enum Error {
     },
     /// No connection to a broker came about.
     #[error("{} cannot be reached: {source}", at(.address, .broker))]
+    #[non_exhaustive]
     Connect {
         /// The broker's id; negative for a bootstrap server.
         broker: i32,
@@ -84,6 +88,7 @@ pub enum Error {
     },
     /// One side does not accept who the other says it is.
     #[error("authentication by {mechanism} at {address} failed: {problem}")]
+    #[non_exhaustive]
     Authentication {
         /// Its address.
         address: String,
@@ -94,6 +99,7 @@ pub enum Error {
     },
     /// A connection ended before the answer came.
     #[error("the connection to {} ended: {reason}", at(.address, .broker))]
+    #[non_exhaustive]
     Disconnected {
         /// The broker's id; negative for a bootstrap server.
         broker: i32,
@@ -104,6 +110,7 @@ pub enum Error {
     },
     /// A broker broke the protocol; the connection to it has been closed.
     #[error("{} broke the protocol: {problem}", at(.address, .broker))]
+    #[non_exhaustive]
     Protocol {
         /// The broker's id; negative for a bootstrap server.
         broker: i32,
@@ -114,6 +121,7 @@ pub enum Error {
     },
     /// A broker does not know what we need of it.
     #[error("{} does not support {api}{}", Subject::Broker(*.broker), detail(.reason))]
+    #[non_exhaustive]
     UnsupportedVersion {
         /// The broker's id; negative for a bootstrap server.
         broker: i32,
@@ -124,6 +132,7 @@ pub enum Error {
     },
     /// A request cannot be written in the version that the broker knows.
     #[error("{api} cannot be sent: {source}")]
+    #[non_exhaustive]
     Encode {
         /// What was to be asked.
         api: ApiKey,
@@ -132,6 +141,7 @@ pub enum Error {
     },
     /// It took too long.
     #[error("{what} was given up after {} ms{}", .after.as_millis(), because(.last))]
+    #[non_exhaustive]
     Timeout {
         /// What was being done.
         what: String,
@@ -145,6 +155,7 @@ pub enum Error {
     /// (that a topic which is to be created exists, say). [`code`](Error::code) is that of the
     /// answer.
     #[error("{answer}; an earlier attempt may have done it, of which no answer came: {earlier}")]
+    #[non_exhaustive]
     Repeated {
         /// The answer to the last attempt.
         answer: Box<Error>,
@@ -153,6 +164,7 @@ pub enum Error {
     },
     /// Records that are not what they should be.
     #[error("partition {partition}: the records at offset {offset} cannot be read: {problem}")]
+    #[non_exhaustive]
     Records {
         /// The partition.
         partition: TopicPartition,
@@ -163,6 +175,7 @@ pub enum Error {
     },
     /// A setting that is unknown, contradictory or out of range.
     #[error("{setting}: {problem}")]
+    #[non_exhaustive]
     Config {
         /// Kafka's name of the setting.
         setting: String,
@@ -236,7 +249,9 @@ impl Error {
         }
     }
 
-    pub(crate) fn kafka(api: ApiKey, subject: Subject, code: ErrorCode) -> Error {
+    /// The error for an error code in a response, for requests sent through the [RPC
+    /// layer](crate::rpc).
+    pub fn kafka(api: ApiKey, subject: Subject, code: ErrorCode) -> Error {
         Error::Kafka {
             api,
             subject,

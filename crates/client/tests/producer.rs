@@ -9,7 +9,7 @@ use kohort::{
     Admin, Consumer, ConsumerConfig, ErrorCode, OffsetSpec, Producer, ProducerConfig,
     ProducerRecord, TopicPartition,
     admin::{ConfigOperation, ConfigResource},
-    consumer::Seek,
+    consumer::{OwnedRecord, Seek, TimestampType},
     producer::{Acks, Compression},
 };
 
@@ -266,4 +266,52 @@ async fn records_that_may_go_anywhere_go_everywhere_however_few_there_are_at_a_t
         // Each partition gets two or three, then another one does.
         assert!(counts.iter().sum::<i32>() < 1000, "{counts:?}");
     }
+}
+
+#[tokio::test]
+async fn a_consumed_record_is_forwarded_with_its_headers_unchanged() {
+    let servers = servers().await;
+    let (_, from) = with_topic(&servers, 1).await;
+    let (_, to) = with_topic(&servers, 1).await;
+    let producer = Producer::connect(ProducerConfig::new(&servers))
+        .await
+        .unwrap();
+    let headers: [(&[u8], Option<&[u8]>); 4] = [
+        (b"h", Some(b"first")),
+        (b"\xff not text", Some(b"\0")),
+        (b"", None),
+        (b"h", Some(b"last")),
+    ];
+    let record = ProducerRecord::new(&from)
+        .key("k")
+        .value("v")
+        .headers(&headers)
+        .timestamp(7);
+    producer.send(record).await.unwrap().await.unwrap();
+    let read = async |topic: &str| {
+        let consumer = Consumer::connect(ConsumerConfig::new(&servers))
+            .await
+            .unwrap();
+        let partition = TopicPartition::new(topic, 0);
+        consumer.assign([(partition, Seek::Earliest)]).unwrap();
+        loop {
+            let records = consumer.poll().await.unwrap();
+            if let Some(record) = records.iter().next() {
+                let again = ProducerRecord::from(record).topic(&to);
+                assert_eq!(again.headers.iter().count(), 4);
+                return record.to_owned();
+            }
+        }
+    };
+    let first = read(&from).await;
+    assert_eq!(first.header("h"), Some(&b"last"[..]));
+    assert_eq!(first.header(""), None);
+    assert_eq!(first.timestamp_type, TimestampType::CreateTime);
+    let copy = ProducerRecord::from(&first).topic(&to);
+    producer.send(copy).await.unwrap().await.unwrap();
+    let second = read(&to).await;
+    assert_eq!(second.headers, first.headers);
+    let parts = |record: &OwnedRecord| (record.key.clone(), record.value.clone(), record.timestamp);
+    assert_eq!(parts(&second), parts(&first));
+    producer.close().await;
 }

@@ -86,7 +86,7 @@ pub use config::{AssignmentStrategy, ConsumerConfig, GroupProtocol, OffsetReset}
 use futures_core::Stream;
 pub use handler::{Rebalance, RebalanceHandler};
 pub use kohort_group::assignor::classic as assignors;
-pub use kohort_wire::records::{Header, Headers};
+pub use kohort_wire::records::{Header, Headers, TimestampType};
 use parking_lot::Mutex;
 pub use partition::Seek;
 pub use records::{ConsumerRecord, Iter, OwnedRecord, Records};

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use kohort_wire::records::{Headers, Record, RecordIter};
+use kohort_wire::records::{Headers, Record, RecordIter, TimestampType};
 
 use super::fetched::Chunk;
 use crate::{ByteString, TopicPartition};
@@ -149,6 +149,8 @@ pub struct ConsumerRecord<'a> {
     pub offset: i64,
     /// The timestamp in ms since 1970, or −1.
     pub timestamp: i64,
+    /// Whether the producer or the broker set the timestamp.
+    pub timestamp_type: TimestampType,
     /// The key; none is not the empty key.
     pub key: Option<&'a [u8]>,
     /// The value; none, in a compacted topic, means that the key was deleted.
@@ -171,12 +173,19 @@ impl<'a> ConsumerRecord<'a> {
             partition: partition.partition,
             offset: record.offset,
             timestamp: record.timestamp,
+            timestamp_type: chunk.header.timestamp_type(),
             key: record.key,
             value: record.value,
             headers: record.headers,
             leader_epoch: chunk.header.partition_leader_epoch,
             bytes: &chunk.bytes,
         }
+    }
+
+    /// The value of the last header with this name, the one that counts by Kafka's convention.
+    /// `None` if there is no such header, or if its value is null.
+    pub fn header(&self, name: impl AsRef<[u8]>) -> Option<&'a [u8]> {
+        self.headers.last_with_key(name.as_ref())?.value
     }
 
     /// The value, read as JSON; `None` if there is none.
@@ -193,6 +202,7 @@ impl<'a> ConsumerRecord<'a> {
             partition: self.partition,
             offset: self.offset,
             timestamp: self.timestamp,
+            timestamp_type: self.timestamp_type,
             key: self.key.map(own),
             value: self.value.map(own),
             headers: self
@@ -215,6 +225,8 @@ pub struct OwnedRecord {
     pub offset: i64,
     /// The timestamp in ms since 1970, or −1.
     pub timestamp: i64,
+    /// Whether the producer or the broker set the timestamp.
+    pub timestamp_type: TimestampType,
     /// The key; none is not the empty key.
     pub key: Option<Bytes>,
     /// The value; none, in a compacted topic, means that the key was deleted.
@@ -226,6 +238,14 @@ pub struct OwnedRecord {
 }
 
 impl OwnedRecord {
+    /// The value of the last header with this name, the one that counts by Kafka's convention.
+    /// `None` if there is no such header, or if its value is null.
+    pub fn header(&self, name: impl AsRef<[u8]>) -> Option<&[u8]> {
+        let name = name.as_ref();
+        let mut headers = self.headers.iter().rev();
+        headers.find(|(key, _)| key == name)?.1.as_deref()
+    }
+
     /// The value, read as JSON; `None` if there is none.
     #[cfg(feature = "json")]
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> serde_json::Result<Option<T>> {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kohort_wire::records::{BatchBuilder, BuildError, Header};
+use kohort_wire::records::{BatchBuilder, BuildError};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::{sync::Notify, time::Instant};
@@ -128,10 +128,7 @@ impl Accumulator {
     }
 
     pub(super) fn append(&self, record: &ProducerRecord<'_>, timestamp: i64) -> Result<Appended> {
-        let headers = record.headers.iter().map(|(key, value)| Header {
-            key: key.as_bytes(),
-            value: *value,
-        });
+        let headers = record.headers.iter();
         let size = BatchBuilder::record_size_max(record.key, record.value, headers.clone());
         if size > self.config.request_bytes_max {
             let problem = format!(

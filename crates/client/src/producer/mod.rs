@@ -37,6 +37,7 @@ mod answer;
 mod batch;
 mod config;
 mod delivery;
+mod headers;
 mod identity;
 mod partitioner;
 mod queue;
@@ -49,6 +50,7 @@ use std::sync::Arc;
 
 pub use config::{Acks, ProducerConfig};
 pub use delivery::Delivery;
+pub use headers::RecordHeaders;
 pub use kohort_wire::records::Compression;
 pub use partitioner::{
     Crc32Partitioner, DefaultPartitioner, Partitioner, StickyPartitioner, murmur2,

@@ -1,8 +1,27 @@
 //! A record to be written.
 
-use crate::{ByteString, Uuid};
+use super::RecordHeaders;
+use crate::{
+    ByteString, Uuid,
+    consumer::{ConsumerRecord, OwnedRecord},
+};
 
-/// A record to be written. It borrows what it is made of: sending copies it into its batch.
+/// A record to be written. It borrows its parts: sending copies them into a batch.
+///
+/// A consumed record converts into one with the same topic, key, value, headers and timestamp, for
+/// a program that forwards records. The partitioner chooses the partition again.
+///
+/// ```no_run
+/// # async fn example(consumer: kohort::Consumer, producer: kohort::Producer) -> kohort::Result<()> {
+/// use kohort::ProducerRecord;
+///
+/// for record in &consumer.poll().await? {
+///     let copy = ProducerRecord::from(record).topic("orders-copy");
+///     drop(producer.send(copy).await?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ProducerRecord<'a> {
     /// The topic.
@@ -13,8 +32,8 @@ pub struct ProducerRecord<'a> {
     pub key: Option<&'a [u8]>,
     /// The value; none, in a compacted topic, deletes the key.
     pub value: Option<&'a [u8]>,
-    /// Headers: name and value, in their order.
-    pub headers: &'a [(&'a str, Option<&'a [u8]>)],
+    /// Headers: names and values, in their order.
+    pub headers: RecordHeaders<'a>,
     /// The timestamp in milliseconds since 1970; `None` for now.
     pub timestamp: Option<i64>,
 }
@@ -26,6 +45,12 @@ impl<'a> ProducerRecord<'a> {
             topic,
             ..ProducerRecord::default()
         }
+    }
+
+    /// Sets the topic.
+    pub fn topic(mut self, topic: &'a str) -> ProducerRecord<'a> {
+        self.topic = topic;
+        self
     }
 
     /// Sets the partition.
@@ -46,9 +71,9 @@ impl<'a> ProducerRecord<'a> {
         self
     }
 
-    /// Sets the headers.
-    pub fn headers(mut self, headers: &'a [(&'a str, Option<&'a [u8]>)]) -> ProducerRecord<'a> {
-        self.headers = headers;
+    /// Sets the headers: a slice of names and values, or the headers of a consumed record.
+    pub fn headers(mut self, headers: impl Into<RecordHeaders<'a>>) -> ProducerRecord<'a> {
+        self.headers = headers.into();
         self
     }
 
@@ -56,6 +81,32 @@ impl<'a> ProducerRecord<'a> {
     pub fn timestamp(mut self, timestamp: i64) -> ProducerRecord<'a> {
         self.timestamp = Some(timestamp);
         self
+    }
+}
+
+impl<'a> From<ConsumerRecord<'a>> for ProducerRecord<'a> {
+    fn from(record: ConsumerRecord<'a>) -> ProducerRecord<'a> {
+        ProducerRecord {
+            topic: record.topic,
+            partition: None,
+            key: record.key,
+            value: record.value,
+            headers: record.headers.into(),
+            timestamp: (record.timestamp >= 0).then_some(record.timestamp),
+        }
+    }
+}
+
+impl<'a> From<&'a OwnedRecord> for ProducerRecord<'a> {
+    fn from(record: &'a OwnedRecord) -> ProducerRecord<'a> {
+        ProducerRecord {
+            topic: &record.topic,
+            partition: None,
+            key: record.key.as_deref(),
+            value: record.value.as_deref(),
+            headers: record.into(),
+            timestamp: (record.timestamp >= 0).then_some(record.timestamp),
+        }
     }
 }
 

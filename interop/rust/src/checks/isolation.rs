@@ -39,12 +39,11 @@ struct Transactional<'a> {
 fn fine(code: ErrorCode) -> kohort::Result<()> {
     match code {
         ErrorCode::NONE => Ok(()),
-        code => Err(kohort::Error::Kafka {
-            api: kohort::ApiKey::EndTxn,
-            subject: kohort::Subject::Cluster,
+        code => Err(kohort::Error::kafka(
+            kohort::ApiKey::EndTxn,
+            kohort::Subject::Cluster,
             code,
-            message: None,
-        }),
+        )),
     }
 }
 

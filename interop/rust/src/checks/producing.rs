@@ -80,7 +80,7 @@ async fn whole(world: &World, compression: Compression) -> Checked {
         let record = ProducerRecord {
             key: Some(key.as_bytes()),
             value: value.as_deref().map(str::as_bytes),
-            headers: &headers,
+            headers: (&headers).into(),
             timestamp: Some(1_700_000_000_000 + number as i64),
             ..ProducerRecord::new(&topic)
         };
