@@ -13,8 +13,8 @@ use crate::consumer::OwnedRecord;
 /// ```
 /// use kohort::producer::RecordHeaders;
 ///
-/// let headers = RecordHeaders::from(&[("trace-id", Some(&b"4bf92f35"[..])), ("retried", None)]);
-/// assert_eq!(headers.iter().count(), 2);
+/// let headers = [("trace-id", Some(&b"4bf92f35"[..])), ("retried", None)];
+/// assert_eq!(RecordHeaders::from(&headers).iter().count(), 2);
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecordHeaders<'a>(Source<'a>);
