@@ -7,7 +7,6 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
-use kohort_log::{FolderLock, LogError};
 use kohort_wire::ByteString;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{info, warn};
@@ -16,6 +15,7 @@ use crate::{
     Broker,
     clock::Clock,
     complaints::Complaints,
+    data_folder::DataFolder,
     fetching::Sessions,
     groups::Groups,
     logs::Logs,
@@ -60,6 +60,22 @@ pub enum StartError {
         folder: PathBuf,
         /// Why not.
         source: io::Error,
+    },
+    /// The folder has partitions, or files of Apache Kafka, and no catalog of kohort.
+    #[error("{} is not kohort's data folder: it has {found} and no kohort.json, as a data folder of Apache Kafka has; nothing in it was changed", folder.display())]
+    NotKohorts {
+        /// The folder.
+        folder: PathBuf,
+        /// What is in it.
+        found: String,
+    },
+    /// The folder has partitions of kohort, and its catalog is missing.
+    #[error("kohort.json is missing from the data folder {}, which has kohort's partitions ({found}); restore it from a backup. Nothing in the folder was changed", folder.display())]
+    CatalogMissing {
+        /// The folder.
+        folder: PathBuf,
+        /// What is in it.
+        found: String,
     },
     /// The data belongs to a broker with another id.
     #[error("the data folder {} belongs to the broker with node.id {found}, not {wanted}", folder.display())]
@@ -270,7 +286,7 @@ async fn listen(view: View<'_>, backlog: u32) -> Result<Vec<Listener>, StartErro
 }
 
 /// Opens the data: the description of topics, then their logs.
-fn open(
+pub(crate) fn open(
     folder: Option<PathBuf>,
     values: Values,
     node_id: i32,
@@ -279,24 +295,15 @@ fn open(
     let (store, logs) = match &folder {
         None => (Store::Memory, Logs::in_memory()),
         Some(folder) => {
-            let failed = |source| StartError::Folder {
-                folder: folder.clone(),
-                source,
-            };
-            std::fs::create_dir_all(folder).map_err(failed)?;
-            let folder = folder.canonicalize().map_err(failed)?;
-            let lock = FolderLock::acquire(&folder).map_err(|error| match error {
-                LogError::Locked { folder } => StartError::Locked(folder),
-                error => failed(io::Error::other(error)),
-            })?;
-            (Store::Folder(folder.clone()), Logs::in_folder(folder, lock))
+            let data = Arc::new(DataFolder::open(folder)?);
+            (Store::Folder(Arc::clone(&data)), Logs::in_folder(data))
         }
     };
     let failed = |source| StartError::Folder {
         folder: folder.clone().unwrap_or_default(),
         source,
     };
-    let document = store.open(node_id).map_err(failed)?;
+    let mut document = store.open(node_id).map_err(failed)?;
     if document.node_id != node_id {
         return Err(StartError::OtherNode {
             folder: folder.clone().unwrap_or_default(),
@@ -304,6 +311,10 @@ fn open(
             wanted: node_id,
         });
     }
+    document.deleted.retain(|id, topic| {
+        let id = id.parse().ok();
+        id.is_some_and(|id| !logs.remove_topic(id, topic))
+    });
     let catalog = Catalog::new(store, document, values, Arc::new(logs), clock);
     let snapshot = catalog.snapshot();
     catalog.logs.tidy(&snapshot).map_err(failed)?;
@@ -313,11 +324,10 @@ fn open(
         .filter(|topic| &*topic.name != OFFSETS_TOPIC);
     let partitions: Vec<_> = topics.flat_map(|topic| &topic.partitions).collect();
     // Each may have a torn end to look for. What is wrong with one is reported; the others go on.
-    side_by_side(&partitions, Partition::open_with_others);
-    catalog.logs.sync().map_err(failed)?;
+    side_by_side(&partitions, Partition::open_if_begun);
     let failed = partitions
         .iter()
-        .filter(|partition| partition.opened().is_none())
+        .filter(|partition| partition.has_failed())
         .count();
     if failed > 0 {
         warn!(

@@ -43,6 +43,7 @@ mod broker;
 mod builder;
 mod clock;
 mod complaints;
+mod data_folder;
 mod fetching;
 mod groups;
 #[cfg(test)]

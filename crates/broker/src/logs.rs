@@ -2,55 +2,66 @@
 
 use std::{
     fs, io,
+    ops::Range,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use kohort_log::{FolderLock, Log, LogConfig, LogError};
+use kohort_log::{Log, LogConfig, LogError};
 use kohort_wire::Uuid;
 use parking_lot::Mutex;
 use tracing::{error, info, warn};
 
-use crate::topics::{Snapshot, sync_folder};
+use crate::{
+    data_folder::{DataFolder, is_segment},
+    topics::{DeletedTopic, Snapshot},
+};
 
 /// The end of a folder's name that is about to be removed.
 const DELETED: &str = "-delete";
-/// The end of a folder's name that belongs to no topic; kept for somebody to look at.
-const STRAY: &str = "-stray";
 /// The longest name that a file may have, in bytes.
 const FILE_NAME_MAX: usize = 255;
 /// Nothing was refused for so long: there is room again.
 const ROOM_AFTER: Duration = Duration::from_secs(2);
 /// Kafka's file that says whose a folder is.
 const PARTITION_FILE: &str = "partition.metadata";
+/// How many folders that belong to no topic are named in the log.
+const STRAYS_NAMED_MAX: usize = 10;
 
 /// Where the partitions' logs are.
 #[derive(Debug)]
 pub(crate) struct Logs {
-    place: Place,
+    /// `None`: in memory.
+    folder: Option<Arc<DataFolder>>,
     is_full: AtomicBool,
     refused_at: Mutex<Instant>,
 }
 
-#[derive(Debug)]
-enum Place {
-    Memory,
-    Folder { path: PathBuf, _lock: FolderLock },
+/// What the folder of a partition looks like before its log is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Begun {
+    /// It has no records, and never had any.
+    No,
+    /// It has records, or something is wrong with it.
+    Maybe,
 }
 
 impl Logs {
     pub(crate) fn in_memory() -> Logs {
-        Logs::new(Place::Memory)
+        Logs::new(None)
     }
 
-    pub(crate) fn in_folder(path: PathBuf, lock: FolderLock) -> Logs {
-        Logs::new(Place::Folder { path, _lock: lock })
+    pub(crate) fn in_folder(folder: Arc<DataFolder>) -> Logs {
+        Logs::new(Some(folder))
     }
 
-    fn new(place: Place) -> Logs {
+    fn new(folder: Option<Arc<DataFolder>>) -> Logs {
         Logs {
-            place,
+            folder,
             is_full: AtomicBool::new(false),
             refused_at: Mutex::new(Instant::now()),
         }
@@ -75,37 +86,85 @@ impl Logs {
         }
     }
 
+    /// The data folder, unless everything is in memory.
     pub(crate) fn folder(&self) -> Option<&Path> {
-        match &self.place {
-            Place::Memory => None,
-            Place::Folder { path, .. } => Some(path),
+        self.folder.as_ref().map(|folder| folder.path())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn data_folder(&self) -> &DataFolder {
+        self.folder.as_ref().expect("the data is in a folder")
+    }
+
+    /// Whether a partition that is not open has, or may have, records.
+    pub(crate) fn begun(&self, topic: &str, index: i32, topic_id: Uuid) -> Begun {
+        let Some(folder) = &self.folder else {
+            return Begun::No;
+        };
+        let folder = folder.path().join(folder_name(topic, index));
+        match (owner(&folder), has_segments(&folder)) {
+            (Some(id), Ok(false)) if id == topic_id => Begun::No,
+            _ => Begun::Maybe,
+        }
+    }
+
+    /// Creates the folders of a topic's new partitions, or none of them. [`sync`](Logs::sync) makes
+    /// them durable.
+    pub(crate) fn create(
+        &self,
+        topic: &str,
+        topic_id: Uuid,
+        partitions: Range<i32>,
+        is_deleted: impl Fn(Uuid) -> bool,
+    ) -> io::Result<()> {
+        let Some(data) = &self.folder else {
+            return Ok(());
+        };
+        for index in partitions.clone() {
+            let folder = data.path().join(folder_name(topic, index));
+            if let Err(error) = create(data, &folder, topic_id, &is_deleted) {
+                self.undo_create(topic, topic_id, partitions.start..index + 1);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes folders that were created for a change that was not made after all. One that cannot
+    /// be removed is empty, and is in nobody's way.
+    pub(crate) fn undo_create(&self, topic: &str, topic_id: Uuid, partitions: Range<i32>) {
+        for index in partitions {
+            let Some(folder) = self.partition_folder(topic, index) else {
+                return;
+            };
+            let is_new = matches!(owner(&folder), Some(id) if id == topic_id);
+            if is_new && matches!(has_segments(&folder), Ok(false)) {
+                let _ = fs::remove_file(folder.join(PARTITION_FILE));
+                let _ = fs::remove_dir(&folder);
+            }
         }
     }
 
     fn partition_folder(&self, topic: &str, index: i32) -> Option<PathBuf> {
         self.folder()
-            .map(|folder| folder.join(format!("{topic}-{index}")))
+            .map(|folder| folder.join(folder_name(topic, index)))
     }
 
-    /// Whether a partition has a folder.
-    pub(crate) fn exists(&self, topic: &str, index: i32) -> bool {
-        self.partition_folder(topic, index)
-            .is_some_and(|folder| folder.exists())
-    }
-
-    /// Opens the log of a partition, or begins it.
+    /// Opens the log of a partition. If `has_folder`, its folder was created with the topic, and
+    /// that it is missing means that its records are.
     pub(crate) fn open(
         &self,
         topic: &str,
         index: i32,
         topic_id: Uuid,
+        has_folder: bool,
         config: LogConfig,
     ) -> Result<Log, LogError> {
-        let Some(folder) = self.partition_folder(topic, index) else {
+        let Some(data) = &self.folder else {
             return Ok(Log::in_memory(config));
         };
-        prepare(&folder, topic, index, topic_id)
-            .map_err(|error| LogError::io("cannot create", folder.display().to_string(), error))?;
+        let folder = data.path().join(folder_name(topic, index));
+        prepare(data, &folder, topic_id, has_folder)?;
         let log = Log::open(&folder, config)?;
         let recovery = log.recovery();
         if recovery.bytes_cut_off > 0 {
@@ -119,36 +178,56 @@ impl Logs {
 
     /// Makes durable which partitions have folders.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.folder().map_or(Ok(()), sync_folder)
+        self.folder.as_ref().map_or(Ok(()), |folder| folder.sync())
     }
 
-    /// Removes the files of a partition. A crash in the middle leaves a folder whose name says that
-    /// it is to go.
-    pub(crate) fn remove(&self, topic: &str, index: i32, topic_id: Uuid) {
-        let Some(folder) = self.partition_folder(topic, index) else {
-            return;
-        };
-        let is_its_own = match owner(&folder) {
-            Some(id) => id == topic_id,
-            None => is_partition(&folder).unwrap_or(false),
-        };
-        if !is_its_own {
-            return;
-        }
-        let doomed = folder.with_file_name(aside(topic, index, topic_id, DELETED));
-        let removed = fs::rename(&folder, &doomed).and_then(|()| fs::remove_dir_all(&doomed));
-        if let Err(error) = removed {
-            warn!("removing {}: {error}", folder.display());
-        }
-    }
-
-    /// Puts aside folders that belong to no topic, and finishes removals that a crash has
-    /// interrupted. What is not a partition's is somebody else's, and stays as it is.
-    pub(crate) fn tidy(&self, snapshot: &Snapshot) -> io::Result<()> {
-        let Some(path) = self.folder() else {
+    /// Removes the files of a partition of a deleted topic. A crash in the middle leaves a folder
+    /// whose name says that it is to go.
+    pub(crate) fn remove(&self, topic: &str, index: i32, topic_id: Uuid) -> io::Result<()> {
+        let Some(data) = &self.folder else {
             return Ok(());
         };
-        for entry in fs::read_dir(path)? {
+        let folder = data.path().join(folder_name(topic, index));
+        let removed = match owner(&folder) {
+            Some(id) if id == topic_id => discard(data, &folder, topic, index, topic_id),
+            Some(_) => Ok(()),
+            None if !folder.exists() => Ok(()),
+            // A power failure may have taken the file that says whose it is.
+            None => match is_partition(&folder) {
+                Ok(true) => discard(data, &folder, topic, index, topic_id),
+                Ok(false) => Ok(()),
+                Err(error) => Err(error),
+            },
+        };
+        removed.inspect_err(|error| {
+            warn!("removing {}, which is deleted: {error}", folder.display());
+        })
+    }
+
+    /// Removes what is left of deleted topics. Returns whether nothing is.
+    pub(crate) fn remove_topic(&self, id: Uuid, deleted: &DeletedTopic) -> bool {
+        let Some(data) = &self.folder else {
+            return true;
+        };
+        let mut is_gone = true;
+        for index in 0..deleted.partitions {
+            let folder = data.path().join(folder_name(&deleted.name, index));
+            if owner(&folder) == Some(id) {
+                let removed = discard(data, &folder, &deleted.name, index, id);
+                is_gone &= removed.is_ok();
+            }
+        }
+        is_gone
+    }
+
+    /// Finishes removals that a crash has interrupted, and names the folders that look like
+    /// partitions and belong to no topic. They stay as they are: their records are somebody's.
+    pub(crate) fn tidy(&self, snapshot: &Snapshot) -> io::Result<()> {
+        let Some(data) = &self.folder else {
+            return Ok(());
+        };
+        let mut strays = Vec::new();
+        for entry in fs::read_dir(data.path())? {
             let entry = entry?;
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
@@ -156,19 +235,46 @@ impl Logs {
                 continue;
             }
             let folder = entry.path();
-            let done = match Named::parse(name) {
-                Some(Named::Deleted) => fs::remove_dir_all(&folder),
-                Some(Named::Partition { topic, index }) => {
-                    tidy_partition(&folder, topic, index, snapshot)
+            match Named::parse(name) {
+                Some(Named::Deleted) => {
+                    if let Err(error) = data.remove_tree(&folder) {
+                        warn!("removing {}: {error}", folder.display());
+                    }
                 }
-                None => continue,
-            };
-            if let Err(error) = done {
-                warn!("folder {name} is not a topic's, and stays where it is: {error}");
+                Some(Named::Partition { topic, index }) => {
+                    let id = owner(&folder);
+                    let known = snapshot.partition(topic, index).ok();
+                    let is_known =
+                        known.is_some_and(|known| id.is_none_or(|id| id == known.topic_id));
+                    if !is_known && has_segments(&folder)? {
+                        strays.push(name.to_owned());
+                    }
+                }
+                None => {}
             }
         }
+        report_strays(data.path(), strays);
         Ok(())
     }
+}
+
+fn report_strays(folder: &Path, mut strays: Vec<String>) {
+    if strays.is_empty() {
+        return;
+    }
+    strays.sort();
+    let count = strays.len();
+    strays.truncate(STRAYS_NAMED_MAX);
+    let more = match count - strays.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    warn!(
+        "{count} folders in {} look like partitions but belong to no topic of this broker; they \
+         are left as they are, and may be moved away or removed: {}{more}",
+        folder.display(),
+        strays.join(", ")
+    );
 }
 
 /// What a folder is by its name.
@@ -189,6 +295,10 @@ impl Named<'_> {
     }
 }
 
+fn folder_name(topic: &str, index: i32) -> String {
+    format!("{topic}-{index}")
+}
+
 /// The topic and the partition that a folder is named after.
 fn partition_of(name: &str) -> Option<(&str, i32)> {
     let (topic, index) = name.rsplit_once('-')?;
@@ -196,72 +306,130 @@ fn partition_of(name: &str) -> Option<(&str, i32)> {
     (!topic.is_empty()).then_some((topic, index))
 }
 
-fn tidy_partition(folder: &Path, topic: &str, index: i32, snapshot: &Snapshot) -> io::Result<()> {
-    let id = owner(folder);
-    let known = snapshot.partition(topic, index).ok();
-    if known.is_some_and(|known| id.is_none_or(|id| id == known.topic_id)) {
-        return Ok(());
-    }
-    if is_partition(folder)? {
-        put_aside(folder, topic, index, id)?;
+/// Removes the folder of a partition: its name is free at once, and its files may take a while.
+fn discard(data: &DataFolder, folder: &Path, topic: &str, index: i32, id: Uuid) -> io::Result<()> {
+    let doomed = folder.with_file_name(doomed(topic, index, id));
+    data.rename(folder, &doomed)?;
+    // The next start removes it otherwise.
+    if let Err(error) = data.remove_tree(&doomed) {
+        warn!("removing {}: {error}", doomed.display());
     }
     Ok(())
 }
 
-/// Keeps a folder that is in the way of a partition, or belongs to no topic, for somebody to look at.
-fn put_aside(folder: &Path, topic: &str, index: i32, id: Option<Uuid>) -> io::Result<()> {
-    let stray = folder.with_file_name(aside(topic, index, id.unwrap_or(Uuid::ZERO), STRAY));
-    info!(
-        "folder {topic}-{index} belongs to no topic; it is kept as {}",
-        stray.display()
-    );
-    fs::rename(folder, stray)
-}
-
-/// The name that the folder of a partition gets when it is no longer one, with as much of the
-/// topic's as there is room for: a topic may have as long a name as a file.
-fn aside(topic: &str, index: i32, id: Uuid, end: &str) -> String {
-    let rest = format!("-{index}.{id}{end}");
+/// The name of a partition's folder that is to be removed, with as much of the topic's name as
+/// there is room for: a topic may have as long a name as a file.
+fn doomed(topic: &str, index: i32, id: Uuid) -> String {
+    let rest = format!("-{index}.{id}{DELETED}");
     let length = topic.floor_char_boundary(FILE_NAME_MAX - rest.len());
     format!("{}{rest}", &topic[..length])
 }
 
-/// Makes the folder of a partition, with Kafka's file that says whose it is, or what a crash has
-/// left out of it. The folder of a topic of the same name that could not be removed is put aside.
-fn prepare(folder: &Path, topic: &str, index: i32, topic_id: Uuid) -> io::Result<()> {
-    match owner(folder) {
-        Some(id) if id == topic_id => return Ok(()),
-        Some(id) => {
-            put_aside(folder, topic, index, Some(id))?;
-            fs::create_dir(folder)?;
+/// Creates the folder of a new partition, with Kafka's file that says whose it is.
+fn create(
+    data: &DataFolder,
+    folder: &Path,
+    topic_id: Uuid,
+    is_deleted: impl Fn(Uuid) -> bool,
+) -> io::Result<()> {
+    if folder.exists() {
+        let in_the_way = || {
+            let error = format!(
+                "{} is in the way: it belongs to no topic of this broker; move it away or remove it",
+                folder.display()
+            );
+            io::Error::new(io::ErrorKind::AlreadyExists, error)
+        };
+        let id = owner(folder);
+        if !folder.is_dir() {
+            return Err(in_the_way());
+        } else if let Some(id) = id.filter(|&id| is_deleted(id)) {
+            let (topic, index) = folder
+                .file_name()
+                .and_then(|name| name.to_str())
+                .and_then(partition_of)
+                .ok_or_else(in_the_way)?;
+            discard(data, folder, topic, index, id)?;
+            data.create_folder(folder)?;
+        } else if !is_unused(folder)? {
+            return Err(in_the_way());
         }
-        None if !folder.exists() => fs::create_dir(folder)?,
-        None if is_partition(folder)? => {}
-        None => {
-            let error = "there is a folder that is not a partition's in its place";
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, error));
-        }
+        // Otherwise a change that was interrupted has left it, without a single record.
+    } else {
+        data.create_folder(folder)?;
     }
+    write_owner(data, folder, topic_id)
+}
+
+/// Looks whether the folder of a partition is as it has to be, and puts right what a crash may have
+/// left undone.
+fn prepare(
+    data: &DataFolder,
+    folder: &Path,
+    topic_id: Uuid,
+    has_folder: bool,
+) -> Result<(), LogError> {
+    let name = || folder.display().to_string();
+    let failed = |error| LogError::io("cannot open", name(), error);
+    let corrupt = |reason: &str| LogError::Corrupt {
+        file: name(),
+        position: 0,
+        reason: reason.to_owned(),
+    };
+    match owner(folder) {
+        Some(id) if id == topic_id => Ok(()),
+        Some(id) => Err(corrupt(&format!(
+            "it holds the records of another topic, with the id {id}"
+        ))),
+        None if !folder.exists() && has_folder => Err(corrupt(
+            "the folder is missing, and the partition's records with it",
+        )),
+        None if !folder.exists() => {
+            data.create_folder(folder).map_err(failed)?;
+            write_owner(data, folder, topic_id).map_err(failed)?;
+            // Before the first record in it is said to be durable.
+            data.sync().map_err(failed)
+        }
+        // After a power failure the file may be missing or empty.
+        None if is_partition(folder).map_err(failed)? => {
+            write_owner(data, folder, topic_id).map_err(failed)
+        }
+        None => Err(failed(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "there is a folder that is not a partition's in its place",
+        ))),
+    }
+}
+
+fn write_owner(data: &DataFolder, folder: &Path, topic_id: Uuid) -> io::Result<()> {
     let text = format!("version: 0\ntopic_id: {topic_id}");
-    fs::write(folder.join(PARTITION_FILE), text)
+    data.write_into(folder, PARTITION_FILE, text.as_bytes())
 }
 
 /// Whether a folder that is named like a partition's is one: it says whose it is, or has segments, or
 /// a crash came before it had anything.
 fn is_partition(folder: &Path) -> io::Result<bool> {
-    let mut is_empty = true;
+    Ok(folder.join(PARTITION_FILE).exists() || has_segments(folder)? || is_unused(folder)?)
+}
+
+/// Whether a folder holds nothing that anybody could miss.
+fn is_unused(folder: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
-        let name = entry?.file_name();
-        let is_segment = |name: &str| {
-            let digits = name.strip_suffix(".log").unwrap_or_default();
-            digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit())
-        };
-        if name == PARTITION_FILE || name.to_str().is_some_and(is_segment) {
+        if entry?.file_name() != PARTITION_FILE {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a folder has files with records.
+fn has_segments(folder: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        if entry?.file_name().to_str().is_some_and(is_segment) {
             return Ok(true);
         }
-        is_empty = false;
     }
-    Ok(is_empty)
+    Ok(false)
 }
 
 /// The id of the topic that a folder belongs to.

@@ -99,27 +99,115 @@ async fn a_damaged_partition_is_left_out_and_the_others_go_on() {
     assert_eq!(fs::read(&log).unwrap(), bytes);
 }
 
+/// The names in a folder, and what is in the files below them.
+fn everything(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.display().to_string();
+        if path.is_dir() {
+            found.extend(everything(&path));
+            found.push((name, Vec::new()));
+        } else {
+            found.push((name, fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
 #[tokio::test]
-async fn folders_of_no_topic_are_put_aside() {
+async fn folders_that_belong_to_no_topic_stay_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let broker = start(folder.path()).await.unwrap();
     let mut client = Client::connect(&broker).await;
     client.create_topic("t", 1).await;
     broker.shutdown().await;
-    fs::create_dir(folder.path().join("ghost-0")).unwrap();
+    let ghosts = folder.path().join("ghost-0");
+    fs::create_dir(&ghosts).unwrap();
+    fs::write(ghosts.join("00000000000000000000.log"), "records").unwrap();
+    fs::create_dir(folder.path().join("empty-0")).unwrap();
     fs::create_dir(folder.path().join("old-0.AAAAAAAAAAAAAAAAAAAAAQ-delete")).unwrap();
-    let _broker = start(folder.path()).await.unwrap();
+    let before = everything(&ghosts);
+    let broker = start(folder.path()).await.unwrap();
     let names: Vec<_> = fs::read_dir(folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    assert!(names.iter().any(|name| name == "t-0"), "{names:?}");
-    assert!(
-        names
-            .iter()
-            .any(|name| name.starts_with("ghost-0") && name.ends_with("-stray"))
-    );
+    for name in ["t-0", "ghost-0", "empty-0"] {
+        assert!(names.iter().any(|found| found == name), "{names:?}");
+    }
+    // A removal that was interrupted is finished.
     assert!(!names.iter().any(|name| name.ends_with("-delete")));
+    // Nor does a new topic take such a folder.
+    let mut client = Client::connect(&broker).await;
+    let refused = client.ask(7, create_topic("ghost", 1, &[])).await;
+    let refused = &refused.topics[0];
+    assert_eq!(refused.error_code, ErrorCode::KAFKA_STORAGE_ERROR);
+    let message = refused.error_message.as_deref().unwrap();
+    assert!(message.contains("ghost-0 is in the way"), "{message}");
+    assert_eq!(everything(&ghosts), before);
+    assert!(!broker.topics().contains(&"ghost".to_owned()));
+    // An empty one is nobody's.
+    client.create_topic("empty", 1).await;
+}
+
+#[tokio::test]
+async fn the_folder_of_a_kafka_that_may_be_running_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let partition = folder.path().join("orders-0");
+    fs::create_dir(&partition).unwrap();
+    fs::write(partition.join("00000000000000000000.log"), "records").unwrap();
+    fs::write(folder.path().join("meta.properties"), "version=1").unwrap();
+    let before = everything(folder.path());
+    let error = start(folder.path()).await.unwrap_err();
+    assert!(matches!(error, StartError::NotKohorts { .. }), "{error}");
+    assert_eq!(everything(folder.path()), before);
+}
+
+#[tokio::test]
+async fn a_folder_that_has_lost_its_catalog_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = start(folder.path()).await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    client.produce("t", 0, &["a"]).await;
+    broker.shutdown().await;
+    let catalog = folder.path().join("kohort.json");
+    let bytes = fs::read(&catalog).unwrap();
+    fs::remove_file(&catalog).unwrap();
+    let before = everything(folder.path());
+    let error = start(folder.path()).await.unwrap_err();
+    assert!(
+        matches!(error, StartError::CatalogMissing { .. }),
+        "{error}"
+    );
+    assert_eq!(everything(folder.path()), before);
+    fs::write(&catalog, bytes).unwrap();
+    let broker = start(folder.path()).await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    assert_eq!(values(&client.fetch("t", 0, 0).await), ["a"]);
+}
+
+#[tokio::test]
+async fn only_the_owner_may_look_into_the_data_folder() {
+    use std::os::unix::fs::PermissionsExt;
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("data");
+    let broker = start(&folder).await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    client.produce("t", 0, &["a"]).await;
+    broker.shutdown().await;
+    let mut paths: Vec<_> = everything(&folder)
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
+    paths.push(folder.display().to_string());
+    for path in paths {
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{path} has mode {mode:o}");
+    }
 }
 
 #[tokio::test]
@@ -133,11 +221,10 @@ async fn what_is_no_partition_is_left_alone() {
     let broker = start(folder.path()).await.unwrap();
     let mut client = Client::connect(&broker).await;
     // In the way of a partition that there is to be.
-    client.create_topic("photos", 4).await;
-    let refused = client.produce("photos", 3, &["a"]).await;
-    assert_eq!(refused.error_code, ErrorCode::KAFKA_STORAGE_ERROR);
-    let taken = client.produce("photos", 0, &["a"]).await;
-    assert_eq!(taken.error_code, ErrorCode::NONE);
+    let refused = client.ask(7, create_topic("photos", 4, &[])).await;
+    assert_eq!(refused.topics[0].error_code, ErrorCode::KAFKA_STORAGE_ERROR);
+    assert!(!folder.path().join("photos-0").exists());
+    client.create_topic("photos", 3).await;
     let delete = DeleteTopicsRequest {
         topic_names: vec!["photos".into()],
         ..DeleteTopicsRequest::default()
@@ -168,38 +255,24 @@ async fn a_topic_with_the_longest_name_is_gone_when_it_is_deleted() {
     client.create_topic(&name, 1).await;
     assert!(values(&client.fetch(&name, 0, 0).await).is_empty());
     broker.shutdown().await;
-
-    // A stray one is put aside under a name that it can have.
-    fs::write(
-        partition.join("partition.metadata"),
-        "topic_id: AAAAAAAAAAAAAAAAAAAAAQ",
-    )
-    .unwrap();
-    let broker = start(folder.path()).await.unwrap();
-    let mut client = Client::connect(&broker).await;
-    client.produce(&name, 0, &["of the second"]).await;
-    assert_eq!(values(&client.fetch(&name, 0, 0).await), ["of the second"]);
 }
 
 #[tokio::test]
-async fn a_folder_that_could_not_be_removed_is_not_taken_for_that_of_the_next_topic() {
+async fn a_folder_with_the_records_of_another_topic_is_not_used() {
     let folder = tempfile::tempdir().unwrap();
     let broker = start(folder.path()).await.unwrap();
-    let partition = folder.path().join("t-0");
-    fs::create_dir(&partition).unwrap();
-    fs::write(
-        partition.join("partition.metadata"),
-        "topic_id: AAAAAAAAAAAAAAAAAAAAAQ",
-    )
-    .unwrap();
-    fs::write(partition.join("00000000000000000000.log"), "of another").unwrap();
     let mut client = Client::connect(&broker).await;
     client.create_topic("t", 1).await;
     client.produce("t", 0, &["a"]).await;
-    assert_eq!(values(&client.fetch("t", 0, 0).await), ["a"]);
-    let stray = folder.path().join("t-0.AAAAAAAAAAAAAAAAAAAAAQ-stray");
-    let kept = fs::read_to_string(stray.join("00000000000000000000.log"));
-    assert_eq!(kept.unwrap(), "of another");
+    broker.shutdown().await;
+    let metadata = folder.path().join("t-0").join("partition.metadata");
+    fs::write(&metadata, "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ").unwrap();
+    let before = everything(&folder.path().join("t-0"));
+    let broker = start(folder.path()).await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    let refused = client.produce("t", 0, &["b"]).await;
+    assert_eq!(refused.error_code, ErrorCode::KAFKA_STORAGE_ERROR);
+    assert_eq!(everything(&folder.path().join("t-0")), before);
 }
 
 /// It is not flushed: after a power failure it may be empty, or not be there.

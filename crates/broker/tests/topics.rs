@@ -80,10 +80,7 @@ async fn what_cannot_be_created_is_refused_with_kafkas_errors() {
             ErrorCode::INVALID_TOPIC_EXCEPTION,
         ),
         (create_topic("x", 0, &[]), ErrorCode::INVALID_PARTITIONS),
-        (
-            create_topic("x", 300_000, &[]),
-            ErrorCode::INVALID_PARTITIONS,
-        ),
+        (create_topic("x", 300_000, &[]), ErrorCode::POLICY_VIOLATION),
         (
             create_topic("x", 1, &[("no.such", "1")]),
             ErrorCode::INVALID_CONFIG,

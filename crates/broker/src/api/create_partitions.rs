@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kohort_wire::{ByteString, ErrorCode, messages::*};
 
 use super::Call;
-use crate::topics::{ChangeError, NewPartitions};
+use crate::topics::{ChangeError, NEW_PARTITIONS_MAX, NewPartitions, too_many_at_once};
 
 pub(super) async fn handle(
     call: Call,
@@ -26,8 +26,10 @@ pub(super) async fn handle(
             results.push(result(name, Err(error)));
         }
     }
+    let is_too_much = new_partitions(&call, &request.topics) > NEW_PARTITIONS_MAX;
     for topic in request.topics.iter().filter(|topic| seen[&topic.name] == 1) {
         let grown = match check(&call, topic) {
+            Ok(_) if is_too_much => Err(too_many_at_once()),
             Ok(wanted) => {
                 node.catalog
                     .create_partitions(wanted, node.fixed.partitions_max, request.validate_only)
@@ -41,6 +43,19 @@ pub(super) async fn handle(
         results,
         ..CreatePartitionsResponse::default()
     }
+}
+
+/// How many partitions the request asks for in all.
+fn new_partitions(call: &Call, topics: &[CreatePartitionsTopic]) -> usize {
+    let snapshot = call.node.snapshot();
+    let new = topics.iter().map(|topic| {
+        let known = snapshot.topic(&topic.name);
+        let known = known.map_or(0, |known| known.partitions.len());
+        usize::try_from(topic.count)
+            .unwrap_or_default()
+            .saturating_sub(known)
+    });
+    new.fold(0, usize::saturating_add)
 }
 
 fn check(call: &Call, topic: &CreatePartitionsTopic) -> Result<NewPartitions, ChangeError> {

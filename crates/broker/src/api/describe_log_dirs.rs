@@ -55,16 +55,19 @@ pub(super) async fn handle(call: Call, request: DescribeLogDirsRequest) -> Descr
 }
 
 fn describe(topic: &Topic, wanted: impl Fn(i32) -> bool) -> Option<DescribeLogDirsTopic> {
-    // Partitions that nobody has used have no folder, and so no place here.
     let partitions = topic
         .partitions
         .iter()
-        .filter(|partition| wanted(partition.index) && partition.is_begun())
+        .filter(|partition| wanted(partition.index))
         .filter_map(|partition| {
-            let log = partition.log().ok()?;
+            let size = match partition.is_begun() {
+                true => partition.log().ok()?.size(),
+                // Its folder has no records, and looking at it should not open a log.
+                false => 0,
+            };
             Some(DescribeLogDirsPartition {
                 partition_index: partition.index,
-                partition_size: i64::try_from(log.size()).unwrap_or(i64::MAX),
+                partition_size: i64::try_from(size).unwrap_or(i64::MAX),
                 offset_lag: 0,
                 is_future_key: false,
             })

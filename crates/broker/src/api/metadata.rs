@@ -8,8 +8,14 @@ use super::{Call, Outcome, authorized};
 use crate::{
     node::Node,
     settings::Values,
-    topics::{ChangeError, EVENTS_TOPIC, NewTopic, OFFSETS_TOPIC, Topic, check_name, is_internal},
+    topics::{
+        ChangeError, EVENTS_TOPIC, NEW_PARTITIONS_MAX, NewTopic, OFFSETS_TOPIC, Topic, check_name,
+        is_internal,
+    },
 };
+
+/// How many topics one request may create by asking for them.
+const AUTO_CREATED_MAX: usize = 1000;
 
 pub(super) async fn handle(call: Call, request: MetadataRequest) -> Outcome<MetadataResponse> {
     let node = &call.node;
@@ -129,6 +135,14 @@ async fn create(node: &Arc<Node>, names: &[&ByteString]) -> Vec<MetadataResponse
             wanted.push(*name);
         }
     }
+    // Clients ask again for the others.
+    let partitions = usize::try_from(node.fixed.num_partitions).unwrap_or(1);
+    let now = AUTO_CREATED_MAX.min(NEW_PARTITIONS_MAX / partitions.max(1));
+    let later = wanted.split_off(wanted.len().min(now.max(1)));
+    topics.extend(later.into_iter().map(|name| {
+        let code = ErrorCode::UNKNOWN_TOPIC_OR_PARTITION;
+        missing(Some(name), Uuid::ZERO, code)
+    }));
     let new = wanted.iter().map(|name| NewTopic {
         name: name.to_string(),
         partitions: node.fixed.num_partitions,

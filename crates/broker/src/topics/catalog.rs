@@ -58,6 +58,14 @@ impl ChangeError {
             format!("the broker could not save the change: {error}"),
         )
     }
+
+    pub(super) fn folders(topic: &str, error: &io::Error) -> ChangeError {
+        tracing::error!("creating the folders of topic {topic} failed: {error}");
+        ChangeError::new(
+            ErrorCode::KAFKA_STORAGE_ERROR,
+            format!("the broker could not create the topic's folders: {error}"),
+        )
+    }
 }
 
 impl Catalog {
@@ -117,42 +125,39 @@ impl Catalog {
         Arc::clone(&self.document).lock_owned().await
     }
 
-    /// Makes the edited document durable, shows it to everybody, and does what follows from it. If
-    /// it cannot be saved, nothing has changed.
-    pub(super) async fn commit<T: Send + 'static>(
+    /// Runs a change to its end, on a thread that may wait for the disk. The lock is held until
+    /// then even if the caller is gone: a request ends with its connection, and the next change must
+    /// neither overtake this one on disk nor undo it.
+    pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
-        document: OwnedMutexGuard<Document>,
-        edited: Document,
-        then: impl FnOnce(Arc<Snapshot>) -> T + Send + 'static,
-    ) -> Result<T, ChangeError> {
-        let catalog = Arc::clone(self);
-        self.replace(document, edited, move |document| {
-            then(catalog.publish(document))
-        })
-        .await
-    }
-
-    /// Makes the edited document durable and takes it for the current one. This goes on to its end,
-    /// under the lock, also when nobody waits for it any more: a request ends with its connection,
-    /// and the next change must neither overtake the file of this one nor undo it.
-    async fn replace<T: Send + 'static>(
-        &self,
         mut document: OwnedMutexGuard<Document>,
-        edited: Document,
-        then: impl FnOnce(&Document) -> T + Send + 'static,
-    ) -> Result<T, ChangeError> {
-        let store = self.store.clone();
-        let task = tokio::task::spawn_blocking(move || {
-            store
-                .save(&edited)
-                .map_err(|error| ChangeError::storage(&error))?;
-            *document = edited;
-            Ok(then(&document))
-        });
+        change: impl FnOnce(&Catalog, &mut Document) -> T + Send + 'static,
+    ) -> T {
+        let catalog = Arc::clone(self);
+        let task = tokio::task::spawn_blocking(move || change(&catalog, &mut document));
         match task.await {
             Ok(done) => done,
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         }
+    }
+
+    /// Makes the edited document durable and shows it to everybody. If it cannot be saved, nothing
+    /// has changed, on disk or in memory.
+    pub(super) fn commit(
+        &self,
+        document: &mut Document,
+        edited: Document,
+    ) -> Result<Arc<Snapshot>, ChangeError> {
+        self.save(document, edited)?;
+        Ok(self.publish(document))
+    }
+
+    fn save(&self, document: &mut Document, edited: Document) -> Result<(), ChangeError> {
+        self.store
+            .save(&edited)
+            .map_err(|error| ChangeError::storage(&error))?;
+        *document = edited;
+        Ok(())
     }
 
     fn publish(&self, document: &Document) -> Arc<Snapshot> {
@@ -209,13 +214,16 @@ impl Catalog {
             document: &mut edited,
         })?;
         if edited != *document {
-            self.commit(document, edited, |_| ()).await?;
+            self.run(document, |catalog, document| {
+                catalog.commit(document, edited).map(|_| ())
+            })
+            .await?;
         }
         Ok(result)
     }
 
     /// A producer id that nobody has been given before, here or before a restart.
-    pub(crate) async fn new_producer_id(&self) -> Result<i64, ChangeError> {
+    pub(crate) async fn new_producer_id(self: &Arc<Self>) -> Result<i64, ChangeError> {
         let mut ids = self.producer_ids.lock().await;
         if ids.is_empty() {
             let document = self.edit().await;
@@ -223,7 +231,8 @@ impl Catalog {
             let first = edited.next_producer_id;
             edited.next_producer_id += PRODUCER_ID_BLOCK;
             let end = edited.next_producer_id;
-            self.replace(document, edited, |_| ()).await?;
+            self.run(document, |catalog, document| catalog.save(document, edited))
+                .await?;
             *ids = first..end;
         }
         ids.next().ok_or_else(|| {
@@ -292,7 +301,14 @@ fn topic(
             partition.set_config(&config);
             Arc::clone(partition)
         }
-        None => Partition::new(name, index, entry.id, Arc::clone(&config), Arc::clone(logs)),
+        None => Partition::new(
+            name,
+            index,
+            entry.id,
+            entry.has_folders,
+            Arc::clone(&config),
+            Arc::clone(logs),
+        ),
     });
     Arc::new(Topic {
         id: entry.id,

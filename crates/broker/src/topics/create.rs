@@ -1,21 +1,25 @@
 //! Topics come, grow and go.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use kohort_wire::{ErrorCode, Uuid};
-use tracing::{error, info};
+use parking_lot::Mutex;
+use tracing::info;
 
 use super::{
-    Catalog, ChangeError, Document, EVENTS_TOPIC, OFFSETS_TOPIC, Partition, Topic,
+    Catalog, ChangeError, DeletedTopic, Document, EVENTS_TOPIC, OFFSETS_TOPIC, Topic,
     catalog::new_topic_id,
     document::TopicEntry,
     name::{check, collision_form},
     partition::side_by_side,
 };
-use crate::{
-    logs::Logs,
-    settings::{TOPIC, Values},
-};
+use crate::settings::{TOPIC, Values};
+
+/// How many partitions one request may create, as in Kafka's controller.
+pub(crate) const NEW_PARTITIONS_MAX: usize = 10_000;
 
 /// A topic to be created.
 #[derive(Debug, Clone)]
@@ -41,6 +45,10 @@ impl Catalog {
         partitions_max: usize,
         validate_only: bool,
     ) -> Vec<Result<Arc<Topic>, ChangeError>> {
+        let new = topics.iter().map(|topic| topic.partitions.max(0) as usize);
+        if new.sum::<usize>() > NEW_PARTITIONS_MAX {
+            return topics.iter().map(|_| Err(too_many_at_once())).collect();
+        }
         let document = self.edit().await;
         let mut edited = document.clone();
         let mut collisions: BTreeMap<String, String> = BTreeMap::new();
@@ -59,6 +67,7 @@ impl Catalog {
                     id,
                     partitions: topic.partitions,
                     created_at: self.clock.now_ms(),
+                    has_folders: true,
                     configs: topic.configs,
                 };
                 edited.topics.insert(topic.name.clone(), entry);
@@ -73,33 +82,69 @@ impl Catalog {
         if added.is_empty() {
             return finish(results, |_| None);
         }
-        let committed = self
-            .commit(document, edited, move |snapshot| {
-                let created: Vec<_> = added
-                    .iter()
-                    .filter_map(|name| snapshot.topic(name).cloned())
-                    .collect();
-                for topic in &created {
-                    let count = topic.partitions.len();
-                    info!(
-                        "topic {} created with {count} partitions (id {})",
-                        topic.name, topic.id
-                    );
-                }
-                (snapshot, created)
+        let (created, failed) = self
+            .run(document, move |catalog, document| {
+                catalog.create_now(document, edited, &added)
             })
             .await;
-        let (snapshot, created) = match committed {
-            Ok(committed) => committed,
+        let results = results.into_iter().map(|result| {
+            let name = result?;
+            failed.get(&name).cloned().map_or(Ok(name), Err)
+        });
+        finish(results.collect(), |name| created.get(name).cloned())
+    }
+
+    /// Creates the folders of new topics, and then the topics. One whose folders cannot be created
+    /// is left out.
+    fn create_now(
+        &self,
+        document: &mut Document,
+        mut edited: Document,
+        added: &[String],
+    ) -> (BTreeMap<String, Arc<Topic>>, BTreeMap<String, ChangeError>) {
+        let mut failed = BTreeMap::new();
+        let mut added: BTreeMap<&String, (Uuid, i32)> = added
+            .iter()
+            .map(|name| {
+                (
+                    name,
+                    (edited.topics[name].id, edited.topics[name].partitions),
+                )
+            })
+            .collect();
+        added.retain(|name, (id, partitions)| {
+            let is_deleted = |id| document.is_deleted(id);
+            let folders = self.logs.create(name, *id, 0..*partitions, is_deleted);
+            if let Err(error) = &folders {
+                edited.topics.remove(*name);
+                failed.insert((*name).clone(), ChangeError::folders(name, error));
+            }
+            folders.is_ok()
+        });
+        if added.is_empty() {
+            return (BTreeMap::new(), failed);
+        }
+        let synced = self.logs.sync().map_err(|e| ChangeError::storage(&e));
+        let snapshot = match synced.and_then(|()| self.commit(document, edited)) {
+            Ok(snapshot) => snapshot,
             Err(error) => {
-                let failed = results
-                    .into_iter()
-                    .map(|result| result.and_then(|_| Err(error.clone())));
-                return failed.collect();
+                for (name, (id, partitions)) in added {
+                    self.logs.undo_create(name, id, 0..partitions);
+                    failed.insert(name.clone(), error.clone());
+                }
+                return (BTreeMap::new(), failed);
             }
         };
-        open(Arc::clone(&self.logs), created).await;
-        finish(results, |name| snapshot.topic(name).cloned())
+        let created = added.into_keys().filter_map(|name| {
+            let topic = snapshot.topic(name)?;
+            let count = topic.partitions.len();
+            info!(
+                "topic {name} created with {count} partitions (id {})",
+                topic.id
+            );
+            Some((name.clone(), Arc::clone(topic)))
+        });
+        (created.collect(), failed)
     }
 
     /// The topics as they would be.
@@ -161,13 +206,31 @@ impl Catalog {
         if validate_only {
             return Ok(());
         }
-        let snapshot = self.commit(document, edited, |snapshot| snapshot).await?;
-        info!("topic {} now has {} partitions", wanted.name, wanted.count);
-        open(
-            Arc::clone(&self.logs),
-            snapshot.topic(&wanted.name).cloned().into_iter().collect(),
-        )
-        .await;
+        self.run(document, move |catalog, document| {
+            catalog.grow_now(document, edited, &wanted)
+        })
+        .await
+    }
+
+    /// Creates the folders of new partitions, and then the partitions.
+    fn grow_now(
+        &self,
+        document: &mut Document,
+        edited: Document,
+        wanted: &NewPartitions,
+    ) -> Result<(), ChangeError> {
+        let NewPartitions { name, count } = wanted;
+        let before = &document.topics[name];
+        let (id, new) = (before.id, before.partitions..*count);
+        let is_deleted = |id| document.is_deleted(id);
+        self.logs
+            .create(name, id, new.clone(), is_deleted)
+            .map_err(|error| ChangeError::folders(name, &error))?;
+        let synced = self.logs.sync().map_err(|e| ChangeError::storage(&e));
+        synced
+            .and_then(|()| self.commit(document, edited))
+            .inspect_err(|_| self.logs.undo_create(name, id, new))?;
+        info!("topic {name} now has {count} partitions");
         Ok(())
     }
 
@@ -188,16 +251,32 @@ impl Catalog {
         let mut edited = document.clone();
         for topic in &gone {
             edited.topics.remove(&*topic.name);
+            let deleted = DeletedTopic {
+                name: topic.name.to_string(),
+                partitions: topic.partitions.len() as i32,
+            };
+            edited.deleted.insert(topic.id.to_string(), deleted);
         }
-        // All of it under the lock: a topic of the same name must not be created before the folders
-        // are out of its way.
-        self.commit(document, edited, move |_| {
+        self.run(document, move |catalog, document| {
+            catalog.commit(document, edited)?;
             for topic in &gone {
                 info!("topic {} deleted (id {})", topic.name, topic.id);
             }
+            // Still under the lock: a topic of the same name must not be created before the folders
+            // are out of its way.
             let partitions: Vec<_> = gone.iter().flat_map(|topic| &topic.partitions).collect();
-            side_by_side(&partitions, Partition::delete);
-            gone
+            let left = Mutex::new(BTreeSet::new());
+            side_by_side(&partitions, |partition| {
+                if partition.delete().is_err() {
+                    left.lock().insert(partition.topic_id);
+                }
+            });
+            let left = left.into_inner();
+            for topic in gone.iter().filter(|topic| !left.contains(&topic.id)) {
+                // On disk with the next change: until then it makes the next start look for them.
+                document.deleted.remove(&topic.id.to_string());
+            }
+            Ok(gone)
         })
         .await
     }
@@ -308,28 +387,18 @@ fn check_new(
     Ok(new_topic_id())
 }
 
+/// A request asks for more than one request may create.
+pub(crate) fn too_many_at_once() -> ChangeError {
+    ChangeError::new(
+        ErrorCode::POLICY_VIOLATION,
+        format!("one request may create at most {NEW_PARTITIONS_MAX} partitions"),
+    )
+}
+
 fn too_many(total: usize, more: usize, limit: usize) -> String {
     format!(
         "{total} partitions and {more} more would be over the limit of {limit} (kohort.max.partitions)"
     )
-}
-
-/// Opens the logs of new partitions, so that the first producer need not wait for it. The groups'
-/// topic is left alone: of its many partitions most are never used.
-async fn open(logs: Arc<Logs>, topics: Vec<Arc<Topic>>) {
-    let task = tokio::task::spawn_blocking(move || {
-        let topics = topics.iter().filter(|topic| &*topic.name != OFFSETS_TOPIC);
-        let partitions: Vec<_> = topics.flat_map(|topic| &topic.partitions).collect();
-        side_by_side(&partitions, Partition::open_with_others);
-        if !partitions.is_empty()
-            && let Err(error) = logs.sync()
-        {
-            error!("the folders of new partitions may not survive a power failure: {error}");
-        }
-    });
-    if let Err(panic) = task.await {
-        std::panic::resume_unwind(panic.into_panic());
-    }
 }
 
 fn finish(

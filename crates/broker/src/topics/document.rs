@@ -1,18 +1,16 @@
 //! What the broker remembers besides records: one file, replaced as a whole.
 
-use std::{
-    collections::BTreeMap,
-    fs::{self, File},
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, io, sync::Arc};
 
 use kohort_wire::Uuid;
 use serde::{Deserialize, Serialize};
 
-use crate::{random_uuid, settings::Values};
+use crate::{
+    data_folder::{CATALOG, DataFolder},
+    random_uuid,
+    settings::Values,
+};
 
-const FILE: &str = "kohort.json";
 const FORMAT: u32 = 1;
 
 /// What the broker remembers besides records.
@@ -34,6 +32,16 @@ pub(crate) struct Document {
     /// Settings that groups have of their own.
     #[serde(default)]
     pub(crate) groups: BTreeMap<String, Values>,
+    /// Deleted topics of which folders may be left, by id.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) deleted: BTreeMap<String, DeletedTopic>,
+}
+
+/// A topic that was deleted, and its folders perhaps not yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DeletedTopic {
+    pub(crate) name: String,
+    pub(crate) partitions: i32,
 }
 
 /// A topic.
@@ -45,6 +53,9 @@ pub(crate) struct TopicEntry {
     /// When it was created, in milliseconds since 1970; 0 if it was before this was written down.
     #[serde(default)]
     pub(crate) created_at: i64,
+    /// The folders of its partitions were created with it: one that is missing has been lost.
+    #[serde(default)]
+    pub(crate) has_folders: bool,
     #[serde(default)]
     pub(crate) configs: Values,
 }
@@ -76,7 +87,12 @@ impl Document {
             cluster: Values::new(),
             broker: Values::new(),
             groups: BTreeMap::new(),
+            deleted: BTreeMap::new(),
         }
+    }
+
+    pub(crate) fn is_deleted(&self, id: Uuid) -> bool {
+        self.deleted.contains_key(&id.to_string())
     }
 }
 
@@ -86,7 +102,7 @@ pub(crate) enum Store {
     /// Nowhere: the broker is in memory.
     Memory,
     /// In this folder.
-    Folder(PathBuf),
+    Folder(Arc<DataFolder>),
 }
 
 impl Store {
@@ -95,7 +111,7 @@ impl Store {
         let Store::Folder(folder) = self else {
             return Ok(Document::new(node_id));
         };
-        let path = folder.join(FILE);
+        let path = folder.path().join(CATALOG);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -120,25 +136,16 @@ impl Store {
         Ok(document)
     }
 
-    /// Replaces the document: after a crash at any moment there is the old one or the new one.
+    /// Replaces the document, or leaves it as it is and returns an error. After a crash at any
+    /// moment there is the old one or the new one.
     pub(crate) fn save(&self, document: &Document) -> io::Result<()> {
         let Store::Folder(folder) = self else {
             return Ok(());
         };
         let mut bytes = serde_json::to_vec_pretty(document)?;
         bytes.push(b'\n');
-        let fresh = folder.join("kohort.json.new");
-        let mut file = File::create(&fresh)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        fs::rename(&fresh, folder.join(FILE))?;
-        sync_folder(folder)
+        folder.replace(CATALOG, &bytes)
     }
-}
-
-/// Makes durable which files a folder has.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]
@@ -148,12 +155,13 @@ mod tests {
     #[test]
     fn what_is_saved_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::Folder(folder.path().to_owned());
+        let store = Store::Folder(Arc::new(DataFolder::open(folder.path()).unwrap()));
         let mut document = store.open(1).unwrap();
         let entry = TopicEntry {
             id: Uuid(7),
             partitions: 3,
             created_at: 5,
+            has_folders: true,
             configs: Values::from([("retention.ms".to_owned(), "1000".to_owned())]),
         };
         document.topics.insert("orders".to_owned(), entry);
@@ -164,14 +172,17 @@ mod tests {
     #[test]
     fn a_document_that_is_damaged_or_from_the_future_is_an_error_and_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::Folder(folder.path().to_owned());
+        let store = Store::Folder(Arc::new(DataFolder::open(folder.path()).unwrap()));
         for text in [
             "{",
             "{\"format\":9,\"cluster_id\":\"\",\"node_id\":1,\"next_producer_id\":0}",
         ] {
-            fs::write(folder.path().join(FILE), text).unwrap();
+            fs::write(folder.path().join(CATALOG), text).unwrap();
             assert!(store.open(1).is_err());
-            assert_eq!(fs::read_to_string(folder.path().join(FILE)).unwrap(), text);
+            assert_eq!(
+                fs::read_to_string(folder.path().join(CATALOG)).unwrap(),
+                text
+            );
         }
     }
 }

@@ -19,7 +19,7 @@ use tokio::{
 use tracing::{error, info};
 
 use super::partition_config::PartitionConfig;
-use crate::logs::Logs;
+use crate::logs::{Begun, Logs};
 
 /// How many threads wait for the disk together: more than there are processors, since a disk
 /// flushes for several at about the price of one.
@@ -47,6 +47,8 @@ pub(crate) struct Partition {
     pub(crate) topic: Arc<str>,
     pub(crate) index: i32,
     pub(crate) topic_id: Uuid,
+    /// Its folder was created with the topic.
+    has_folder: bool,
     logs: Arc<Logs>,
     config: RwLock<Arc<PartitionConfig>>,
     state: RwLock<State>,
@@ -124,6 +126,7 @@ impl Partition {
         topic: &str,
         index: i32,
         topic_id: Uuid,
+        has_folder: bool,
         config: Arc<PartitionConfig>,
         logs: Arc<Logs>,
     ) -> Arc<Partition> {
@@ -131,6 +134,7 @@ impl Partition {
             topic: topic.into(),
             index,
             topic_id,
+            has_folder,
             logs,
             config: RwLock::new(config),
             state: RwLock::new(State::Closed),
@@ -159,10 +163,6 @@ impl Partition {
         if let State::Closed = *state {
             *state = self.open();
             state.report(self);
-            // Before the first record in it is said to be durable.
-            if let Err(error) = self.logs.sync() {
-                error!("partition {self}: {error}");
-            }
         }
         match &*state {
             State::Open(log) => Ok(Arc::clone(log)),
@@ -171,11 +171,14 @@ impl Partition {
         }
     }
 
-    /// Opens the log, one of many; whoever opens them makes their folders durable afterwards. What
-    /// goes wrong is reported, and remembered for those who ask for the log.
-    pub(crate) fn open_with_others(&self) {
+    /// Opens the log if it may have records. What goes wrong is reported, and remembered for those
+    /// who ask for the log. One without records is opened when it is first used: until then it
+    /// costs no file.
+    pub(crate) fn open_if_begun(&self) {
         let mut state = self.state.write();
-        if let State::Closed = *state {
+        if let State::Closed = *state
+            && self.begun() == Begun::Maybe
+        {
             *state = self.open();
             state.report(self);
         }
@@ -183,10 +186,13 @@ impl Partition {
 
     fn open(&self) -> State {
         let config = self.config.read().log.clone();
-        match self
-            .logs
-            .open(&self.topic, self.index, self.topic_id, config)
-        {
+        match self.logs.open(
+            &self.topic,
+            self.index,
+            self.topic_id,
+            self.has_folder,
+            config,
+        ) {
             Ok(log) => State::Open(Arc::new(log)),
             Err(error) => State::Failed {
                 error: error.into(),
@@ -203,12 +209,21 @@ impl Partition {
         }
     }
 
-    /// Whether there are records, or may be: the log is open, or there is a folder.
+    /// Whether the log could not be opened, or has failed since.
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(&*self.state.read(), State::Failed { .. })
+    }
+
+    fn begun(&self) -> Begun {
+        self.logs.begun(&self.topic, self.index, self.topic_id)
+    }
+
+    /// Whether there are records, or may be: the log is open, or its folder is not as new.
     pub(crate) fn is_begun(&self) -> bool {
         match &*self.state.read() {
             State::Open(_) | State::Failed { .. } => true,
             State::Deleted => false,
-            State::Closed => self.logs.exists(&self.topic, self.index),
+            State::Closed => self.begun() == Begun::Maybe,
         }
     }
 
@@ -395,14 +410,15 @@ impl Partition {
         }
     }
 
-    /// Closes the log and removes its files.
-    pub(crate) fn delete(&self) {
+    /// Closes the log and removes its files. After an error they are left, perhaps in part.
+    pub(crate) fn delete(&self) -> std::io::Result<()> {
         let before = std::mem::replace(&mut *self.state.write(), State::Deleted);
         if let State::Open(log) = before {
             let _ = log.close();
         }
-        self.logs.remove(&self.topic, self.index, self.topic_id);
+        let removed = self.logs.remove(&self.topic, self.index, self.topic_id);
         self.wake_readers();
+        removed
     }
 
     /// Closes the log so that the next start need not look for torn ends.
@@ -480,7 +496,7 @@ mod tests {
         };
         let config = Arc::new(partition_config("t", &nothing, view, 1 << 20));
         let logs = Arc::clone(&broker.node().catalog.logs);
-        let partition = Partition::new("t", 0, Uuid(7), config, logs);
+        let partition = Partition::new("t", 0, Uuid(7), false, config, logs);
         // A file where its folder is to be.
         let file = folder.path().join("t-0");
         std::fs::write(&file, "").unwrap();

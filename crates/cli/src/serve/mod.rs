@@ -125,7 +125,12 @@ fn explain(error: StartError, gathered: &Gathered) -> Failure {
         }
         StartError::Listen { .. } => "; --listen takes HOST:PORT of this machine",
         StartError::Locked(_) => "; stop it, or use another folder with --data-dir",
-        StartError::Folder { .. } => "; --data-dir takes another one",
+        StartError::Folder { .. } | StartError::NotKohorts { .. } => {
+            "; --data-dir takes another one"
+        }
+        StartError::CatalogMissing { .. } => {
+            "; to start without it, use an empty folder with --data-dir"
+        }
         StartError::OtherNode { .. } => "; set node.id, or use another folder with --data-dir",
         _ => "",
     };

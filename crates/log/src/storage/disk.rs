@@ -1,9 +1,9 @@
 //! A folder of the file system.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions},
     io,
-    os::unix::fs::FileExt,
+    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -25,7 +25,7 @@ impl DiskStorage {
     /// The folder, which is made if there is none (its parent is not).
     pub fn open(folder: impl Into<PathBuf>) -> io::Result<DiskStorage> {
         let folder = folder.into();
-        let is_new = match fs::create_dir(&folder) {
+        let is_new = match DirBuilder::new().mode(0o700).create(&folder) {
             Ok(()) => true,
             // On a read-only file system that is what it says even if the folder is there.
             Err(_) if folder.is_dir() => false,
@@ -68,6 +68,7 @@ impl Storage for DiskStorage {
             .write(true)
             .create(true)
             .truncate(true)
+            .mode(0o600)
             .open(self.folder.join(name))?;
         Ok(Arc::new(DiskFile(file)))
     }
