@@ -50,6 +50,16 @@ impl TailCache {
         }
     }
 
+    /// Drops the batches that end before `offset`.
+    pub(crate) fn drop_before(&mut self, offset: i64) {
+        while let Some(oldest) = self
+            .batches
+            .pop_front_if(|batch| batch.last_offset < offset)
+        {
+            self.bytes -= oldest.bytes.len();
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         *self = TailCache::new(self.limit);
     }

@@ -33,6 +33,8 @@ pub struct LogConfig {
     pub segment_bytes: u32,
     /// `segment.ms`: a segment is rolled when it spans more time.
     pub segment_ms: i64,
+    /// `segment.jitter.ms`: by up to so much earlier, so that not all logs roll at once.
+    pub segment_jitter_ms: i64,
     /// `index.interval.bytes`: how many bytes there are between two index entries, about.
     pub index_interval_bytes: u32,
     /// `cleanup.policy`.
@@ -72,6 +74,17 @@ pub struct LogConfig {
     pub cleaner_buffer_bytes: usize,
 }
 
+impl LogConfig {
+    /// How much time a segment may span before it is rolled. A compacted log rolls in time for
+    /// `max.compaction.lag.ms`, since only closed segments are compacted (KIP-354).
+    pub(crate) fn segment_span_ms(&self) -> i64 {
+        match self.cleanup_policy.compacts() {
+            true => self.segment_ms.min(self.max_compaction_lag_ms),
+            false => self.segment_ms,
+        }
+    }
+}
+
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
 impl Default for LogConfig {
@@ -79,6 +92,7 @@ impl Default for LogConfig {
         LogConfig {
             segment_bytes: 1 << 30,
             segment_ms: 7 * 24 * HOUR_MS,
+            segment_jitter_ms: 0,
             index_interval_bytes: 4096,
             cleanup_policy: CleanupPolicy::Delete,
             retention_ms: 7 * 24 * HOUR_MS,

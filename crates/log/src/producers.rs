@@ -49,6 +49,10 @@ pub struct ProducerState {
     pub last_timestamp: i64,
     /// Where its open transaction begins.
     pub transaction_first_offset: Option<i64>,
+    /// When it was last heard of, by the broker's clock in ms; `None` since the log was opened and
+    /// until that is looked at. The timestamps of records say nothing about it: they may be
+    /// missing, from a mirrored topic's past, or in the future.
+    pub(crate) seen_ms: Option<i64>,
     pub(crate) batches: [Option<ProducerBatch>; BATCHES_KEPT],
 }
 
@@ -58,6 +62,7 @@ impl ProducerState {
         coordinator_epoch: -1,
         last_timestamp: -1,
         transaction_first_offset: None,
+        seen_ms: None,
         batches: [None; BATCHES_KEPT],
     };
 
@@ -154,6 +159,7 @@ impl Producers {
     pub(crate) fn check(
         &self,
         headers: impl Iterator<Item = BatchHeader>,
+        now_ms: i64,
     ) -> Result<Verdict, LogError> {
         let mut changed: Vec<(i64, ProducerState)> = Vec::new();
         for header in headers.filter(BatchHeader::has_producer_id) {
@@ -169,6 +175,7 @@ impl Producers {
             }
             state.check(&header)?;
             add(&mut state, &header);
+            state.seen_ms = Some(now_ms);
             changed.push((id, state));
         }
         Ok(Verdict::New(changed))
@@ -193,8 +200,9 @@ impl Producers {
     pub(crate) fn expire(&mut self, now_ms: i64, expiration_ms: i64) -> usize {
         let before = self.states.len();
         self.states.retain(|_, state| {
+            let seen_ms = *state.seen_ms.get_or_insert(now_ms);
             state.transaction_first_offset.is_some()
-                || now_ms.saturating_sub(state.last_timestamp) < expiration_ms
+                || now_ms.saturating_sub(seen_ms) < expiration_ms
         });
         before - self.states.len()
     }
@@ -226,7 +234,7 @@ mod tests {
     }
 
     fn send(producers: &mut Producers, header: BatchHeader) -> Result<Option<i64>, LogError> {
-        match producers.check([header].into_iter())? {
+        match producers.check([header].into_iter(), 1000)? {
             Verdict::New(changed) => {
                 producers.apply(changed);
                 Ok(None)
@@ -292,5 +300,22 @@ mod tests {
         send(&mut producers, header(0, 0, 1, 0)).unwrap();
         assert_eq!(producers.expire(1999, 1000), 0);
         assert_eq!(producers.expire(2000, 1000), 1);
+    }
+
+    #[test]
+    fn a_producer_is_silent_by_the_clock_and_not_by_its_records() {
+        let mut producers = Producers::default();
+        for timestamp in [-1, 5, i64::MAX] {
+            let mut sent = header(0, 0, 1, 0);
+            sent.max_timestamp = timestamp;
+            send(&mut producers, sent).unwrap();
+            assert_eq!(producers.expire(1999, 1000), 0, "{timestamp}");
+            assert_eq!(producers.expire(2000, 1000), 1, "{timestamp}");
+        }
+        // One that is known from before the start counts from when that is first looked at.
+        producers.replay(&header(0, 0, 1, 0));
+        assert_eq!(producers.expire(50_000, 1000), 0);
+        assert_eq!(producers.expire(50_999, 1000), 0);
+        assert_eq!(producers.expire(51_000, 1000), 1);
     }
 }

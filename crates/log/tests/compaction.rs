@@ -191,6 +191,112 @@ fn compaction_waits_until_enough_is_dirty_or_old_enough() {
 }
 
 #[test]
+fn what_was_compacted_away_is_not_served_from_memory() {
+    let log = Log::in_memory(LogConfig {
+        cache_bytes: 1 << 20,
+        ..config()
+    });
+    for i in 0..60 {
+        set(&log, &(i % 3).to_string(), Some("v"));
+    }
+    roll(&log);
+    log.maintain(NOW).unwrap();
+    assert_eq!(without_filler(&log).len(), 3);
+    // What is in the newest segment still comes from memory.
+    assert!(log.is_cached(log.end_offset() - 1));
+    // Readers of the files and of memory agree, whatever happens to the segments.
+    for i in 0..60 {
+        set(&log, &(i % 4).to_string(), Some("w"));
+        let cached = records_from(&log, log.start_offset());
+        if i % 7 == 0 {
+            log.maintain(NOW).unwrap();
+        }
+        if i % 13 == 0 {
+            log.delete_records(log.end_offset() - 5).unwrap();
+        }
+        let mut after = records_from(&log, log.start_offset());
+        log.drop_cache();
+        assert_eq!(after, records_from(&log, log.start_offset()));
+        after.retain(|record| !cached.contains(record));
+        assert_eq!(after, []);
+    }
+}
+
+#[test]
+fn records_without_timestamps_wait_for_the_lags_by_the_age_of_their_file() {
+    let untimed = |log: &Log, count: usize| {
+        for i in 0..count {
+            append(&log, &batch(&[(Some(&(i % 3).to_string()), Some("v"), -1)])).unwrap();
+        }
+    };
+    let log = Log::in_memory(LogConfig {
+        min_compaction_lag_ms: 5000,
+        ..config()
+    });
+    untimed(&log, 60);
+    assert_eq!(log.maintain(NOW + 4999).unwrap().segments_compacted, 0);
+    assert!(log.maintain(NOW + 5000).unwrap().segments_compacted > 0);
+
+    let log = Log::in_memory(LogConfig {
+        min_cleanable_dirty_ratio: 1.0,
+        max_compaction_lag_ms: 5000,
+        ..config()
+    });
+    untimed(&log, 60);
+    assert_eq!(log.maintain(NOW + 5000).unwrap().segments_compacted, 0);
+    assert!(log.maintain(NOW + 5001).unwrap().segments_compacted > 0);
+}
+
+#[test]
+fn no_record_stays_out_of_compaction_for_longer_than_the_largest_lag() {
+    // In the newest segment of a log to which nobody appends, with and without timestamps.
+    for timestamp in [NOW, -1] {
+        let disk = SimDisk::new();
+        let config = LogConfig {
+            segment_bytes: 1 << 20,
+            min_cleanable_dirty_ratio: 1.0,
+            max_compaction_lag_ms: 5000,
+            ..config()
+        };
+        let log = Log::with_storage(disk.storage(), config.clone()).unwrap();
+        for i in 0..30 {
+            append(
+                &log,
+                &batch(&[(Some(&(i % 3).to_string()), Some("v"), timestamp)]),
+            )
+            .unwrap();
+        }
+        log.maintain(NOW + 5000).unwrap();
+        assert_eq!((log.segment_count(), records_from(&log, 0).len()), (1, 30));
+        log.maintain(NOW + 5001).unwrap();
+        assert_eq!(records_from(&log, 0).len(), 3);
+        // An empty segment is not rolled again.
+        log.maintain(NOW + 50_000).unwrap();
+        assert_eq!(log.segment_count(), 2);
+    }
+    // And in one to which somebody does, at the next append.
+    let log = Log::in_memory(LogConfig {
+        segment_bytes: 1 << 20,
+        max_compaction_lag_ms: 5000,
+        ..config()
+    });
+    for i in 0..30 {
+        append(&log, &batch(&[(Some("k"), Some("v"), NOW + i * 1000)])).unwrap();
+    }
+    assert_eq!(log.segment_count(), 5);
+    // A segment with an old record behind one with young ones counts.
+    let log = Log::in_memory(LogConfig {
+        min_cleanable_dirty_ratio: 1.0,
+        max_compaction_lag_ms: 50_000,
+        ..config()
+    });
+    for i in 0..60 {
+        append(&log, &batch(&[(Some("k"), Some("v"), NOW - i * 1000)])).unwrap();
+    }
+    assert!(log.maintain(NOW).unwrap().segments_compacted > 0);
+}
+
+#[test]
 fn a_compacted_topic_takes_no_record_without_a_key() {
     let log = Log::in_memory(config());
     let entries = [

@@ -90,7 +90,92 @@ fn the_oldest_segments_are_deleted_while_the_log_is_larger_than_wanted() {
         ..small()
     });
     log.maintain(NOW).unwrap();
-    assert_eq!(log.segment_count(), 1);
+    // Nothing may be kept, so the newest segment goes too, as in Kafka.
+    assert_eq!((log.segment_count(), log.size()), (1, 0));
+    assert_eq!((log.start_offset(), log.end_offset()), (60, 60));
+}
+
+/// A log on a real disk whose records have these timestamps, in order and over again.
+fn with_timestamps(folder: &std::path::Path, config: &LogConfig, timestamps: &[i64]) -> Log {
+    let log = Log::open(folder, config.clone()).unwrap();
+    for i in 0..60 {
+        let (key, timestamp) = ((i % 3).to_string(), timestamps[i % timestamps.len()]);
+        append(&log, &batch(&[(Some(&key), Some("v"), timestamp)])).unwrap();
+    }
+    log
+}
+
+#[test]
+fn records_without_timestamps_are_as_old_as_their_file() {
+    let config = LogConfig {
+        retention_ms: 20_000,
+        ..small()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let log = with_timestamps(folder.path(), &config, &[-1]);
+    log.maintain(NOW + 20_000).unwrap();
+    assert_eq!(log.start_offset(), 0);
+    log.maintain(NOW + 20_001).unwrap();
+    assert_eq!((log.start_offset(), log.size()), (60, 0));
+    // After a restart the file system knows.
+    let folder = tempfile::tempdir().unwrap();
+    with_timestamps(folder.path(), &config, &[-1])
+        .close()
+        .unwrap();
+    let log = Log::open(folder.path(), config).unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.unwrap().as_millis() as i64;
+    log.maintain(now).unwrap();
+    assert_eq!(log.start_offset(), 0);
+    log.maintain(now + 30_000).unwrap();
+    assert_eq!((log.start_offset(), log.size()), (60, 0));
+}
+
+#[test]
+fn one_timestamp_is_enough_for_a_segment_and_the_latest_counts() {
+    let config = LogConfig {
+        retention_ms: 20_000,
+        ..small()
+    };
+    for timestamps in [[-1, NOW + 50_000], [NOW + 50_000, -1]] {
+        let folder = tempfile::tempdir().unwrap();
+        let log = with_timestamps(folder.path(), &config, &timestamps);
+        log.maintain(NOW + 70_000).unwrap();
+        assert_eq!(log.start_offset(), 0, "{timestamps:?}");
+        log.maintain(NOW + 70_001).unwrap();
+        assert_eq!(log.start_offset(), 60, "{timestamps:?}");
+    }
+}
+
+#[test]
+fn records_without_timestamps_do_not_keep_what_comes_after_them() {
+    let config = LogConfig {
+        retention_ms: 20_000,
+        ..small()
+    };
+    let log = Log::in_memory(config);
+    for i in 0..60 {
+        let timestamp = if i < 20 { -1 } else { NOW };
+        append(&log, &batch(&[(None, Some(&i.to_string()), timestamp)])).unwrap();
+    }
+    log.maintain(NOW + 20_001).unwrap();
+    assert_eq!(log.start_offset(), 60);
+}
+
+#[test]
+fn a_segment_that_compaction_wrote_is_as_old_as_those_it_replaced() {
+    let config = LogConfig {
+        cleanup_policy: CleanupPolicy::CompactAndDelete,
+        min_cleanable_dirty_ratio: 0.0,
+        retention_ms: 20_000,
+        ..small()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let log = with_timestamps(folder.path(), &config, &[-1]);
+    let later = NOW + 19_000;
+    assert!(log.maintain(later).unwrap().segments_compacted > 0);
+    log.maintain(NOW + 20_001).unwrap();
+    assert_eq!(log.start_offset(), 60);
 }
 
 #[test]
@@ -172,6 +257,38 @@ fn a_segment_is_rolled_when_it_spans_too_much_time() {
     }
     assert_eq!(log.segment_count(), 6);
     assert_eq!(values_from(&log, 0).len(), 60);
+}
+
+#[test]
+fn jitter_has_logs_roll_at_different_times_and_never_late() {
+    let counts: std::collections::BTreeSet<_> = (0..5)
+        .map(|_| {
+            let folder = tempfile::tempdir().unwrap();
+            let config = LogConfig {
+                segment_ms: 100_000,
+                segment_jitter_ms: 90_000,
+                ..LogConfig::default()
+            };
+            let log = Log::open(folder.path(), config).unwrap();
+            for i in 0..400 {
+                let entry = (None, Some("v"), NOW + i * 1000);
+                log.append(
+                    &batch(&[entry]),
+                    kohort_log::Origin::Client,
+                    0,
+                    NOW + i * 1000,
+                )
+                .unwrap();
+            }
+            assert!(
+                (4..40).contains(&log.segment_count()),
+                "{}",
+                log.segment_count()
+            );
+            log.segment_count()
+        })
+        .collect();
+    assert!(counts.len() > 1, "{counts:?}");
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! Appending batches.
 
-use std::sync::Arc;
+use std::{
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use kohort_wire::records::{BatchHeader, BatchMut, NO_TIMESTAMP, TimestampType};
+use rustc_hash::FxHasher;
 
 use super::{Log, Writer};
 use crate::{
@@ -74,13 +78,13 @@ impl Log {
         self.check_writable()?;
         let (base_offset, start_offset) = {
             let view = self.view.read();
-            (view.end_offset, view.start_offset)
+            (view.end_offset, view.start_offset())
         };
         let end_offset = assign_offsets(&mut validated, base_offset);
         let headers = || validated.batches.iter().map(|(_, header)| *header);
         let changed = match origin {
             Origin::Coordinator => Vec::new(),
-            Origin::Client => match writer.producers.check(headers())? {
+            Origin::Client => match writer.producers.check(headers(), now_ms)? {
                 Verdict::New(changed) => changed,
                 Verdict::Duplicate(batch) => {
                     return Ok(Appended {
@@ -105,7 +109,7 @@ impl Log {
             max_timestamp.unwrap_or(NO_TIMESTAMP),
             now_ms,
         )?;
-        if let Err(error) = segment.append(&validated.bytes, headers()) {
+        if let Err(error) = segment.append(&validated.bytes, headers(), now_ms) {
             // Cut off now what part of it was written, or before the next append.
             writer.untidy = segment.cut_off_failed_append().is_err();
             return Err(LogError::io("cannot write", segment.name(), error));
@@ -125,7 +129,7 @@ impl Log {
             base_offset,
             last_offset: end_offset - 1,
             log_append_time_ms: append_time(&config, now_ms),
-            start_offset: view.start_offset,
+            start_offset: view.start_offset(),
             duplicate: false,
         })
     }
@@ -182,14 +186,27 @@ impl Log {
         let size = segment.size();
         let full = size + length as u64 > u64::from(config.segment_bytes);
         // As Kafka's LogSegment: by the records' time if they have one, else by the clock.
-        let age_ms = match segment.first_timestamp() {
+        let age_ms = match segment.first_timestamp()? {
             first if first >= 0 && max_timestamp >= 0 => max_timestamp.saturating_sub(first),
             _ => now_ms.saturating_sub(writer.segment_began_ms.unwrap_or(now_ms)),
         };
-        if size == 0 || !(full || age_ms > config.segment_ms || !segment.can_hold(last_offset)) {
+        let span_ms = config.segment_span_ms() - self.jitter_ms(config, segment.base_offset);
+        if size == 0 || !(full || age_ms > span_ms || !segment.can_hold(last_offset)) {
             return Ok(segment);
         }
         self.roll(writer, config)
+    }
+
+    /// By how much the segment is rolled earlier than the settings say (`segment.jitter.ms`). Kafka
+    /// throws dice; this depends on the segment alone, and differs between logs as well.
+    fn jitter_ms(&self, config: &LogConfig, base_offset: i64) -> i64 {
+        let limit = config.segment_jitter_ms.min(config.segment_span_ms());
+        if limit <= 0 {
+            return 0;
+        }
+        let mut hasher = FxHasher::default();
+        (self.name(), base_offset).hash(&mut hasher);
+        (hasher.finish() % limit as u64) as i64
     }
 
     /// Ends the newest segment and begins another one. The caller holds the writer.
@@ -210,7 +227,7 @@ impl Log {
             "",
             config.index_interval_bytes,
         )?);
-        self.view.write().segments.push(new.clone());
+        self.view.write().roll(new.clone());
         writer.segment_began_ms = None;
         Ok(new)
     }

@@ -41,6 +41,7 @@ impl Log {
         now_ms: i64,
         done: &mut Maintenance,
     ) -> Result<(), LogError> {
+        self.roll_overdue(config, now_ms)?;
         let segments = self.segments();
         let Some((active, closed)) = segments.split_last() else {
             return Ok(());
@@ -76,6 +77,24 @@ impl Log {
         Ok(())
     }
 
+    /// Ends the newest segment if what is in it has been kept out of compaction for longer than
+    /// `max.compaction.lag.ms`, also when nobody appends any more.
+    fn roll_overdue(&self, config: &LogConfig, now_ms: i64) -> Result<(), LogError> {
+        let mut writer = self.writer.lock();
+        let active = self.view.read().active().clone();
+        if active.size() == 0 {
+            return Ok(());
+        }
+        let oldest_ms = match active.first_timestamp()? {
+            timestamp @ 0.. => timestamp,
+            _ => writer.segment_began_ms.unwrap_or(active.written_ms()),
+        };
+        if is_overdue(config, oldest_ms, now_ms) {
+            self.roll(&mut writer, config)?;
+        }
+        Ok(())
+    }
+
     fn last_offsets(&self) -> FxHashMap<i64, i64> {
         let writer = self.writer.lock();
         let last =
@@ -97,6 +116,9 @@ impl Log {
             cleaner.clean(segment, &cleaned)?;
         }
         let before: u64 = group.iter().map(|segment| segment.size()).sum();
+        // What has no timestamps gets no younger by it.
+        let written_ms = group.iter().map(|segment| segment.written_ms()).max();
+        cleaned.set_written_ms(written_ms.unwrap_or(-1));
         cleaned.write_index_as(CLEANED)?;
         let io = |action, name: &str, e| LogError::io(action, path(&self.storage, name), e);
         cleaned
@@ -122,10 +144,9 @@ impl Log {
         {
             let mut view = self.view.write();
             let first = view
-                .segments
+                .segments()
                 .partition_point(|segment| segment.base_offset < base);
-            let replaced = first..first + group.len();
-            view.segments.splice(replaced, [Arc::new(cleaned)]);
+            view.replace(first..first + group.len(), Arc::new(cleaned));
         }
         for segment in group {
             segment.remove()?;
@@ -154,8 +175,7 @@ fn dirty(
     };
     let young = |segment: &Arc<Segment>| {
         config.min_compaction_lag_ms > 0
-            && segment.max_timestamp().timestamp
-                > now_ms.saturating_sub(config.min_compaction_lag_ms)
+            && segment.latest_ms() > now_ms.saturating_sub(config.min_compaction_lag_ms)
     };
     let end = closed[start..]
         .iter()
@@ -166,11 +186,19 @@ fn dirty(
     let dirty = bytes(&closed[start..end]);
     let all = dirty + bytes(&closed[..start]);
     let worth_it = dirty as f64 > config.min_cleanable_dirty_ratio * all as f64;
-    let overdue = config.max_compaction_lag_ms < i64::MAX && {
-        let oldest_ms = closed[start].read_first_timestamp()?;
-        oldest_ms >= 0 && now_ms.saturating_sub(oldest_ms) > config.max_compaction_lag_ms
-    };
+    let mut overdue = false;
+    for segment in &closed[start..end] {
+        // Reading when a segment begins is not free, and usually nobody asks.
+        overdue = overdue
+            || config.max_compaction_lag_ms < i64::MAX
+                && is_overdue(config, segment.oldest_ms()?, now_ms);
+    }
     Ok((dirty > 0 && (worth_it || overdue)).then_some(start..end))
+}
+
+/// Whether a record of that time has been kept out of compaction for too long.
+fn is_overdue(config: &LogConfig, time_ms: i64, now_ms: i64) -> bool {
+    time_ms >= 0 && now_ms.saturating_sub(time_ms) > config.max_compaction_lag_ms
 }
 
 /// Neighbours that fit one segment together.
@@ -238,9 +266,10 @@ impl Cleaner<'_> {
 
     /// Appends to `cleaned` what is to be kept of `segment`.
     fn clean(&mut self, segment: &Segment, cleaned: &Segment) -> Result<(), LogError> {
+        let now_ms = self.now_ms;
         let write = |bytes: &[u8], header: BatchHeader| {
             cleaned
-                .append(bytes, std::iter::once(header))
+                .append(bytes, std::iter::once(header), now_ms)
                 .map_err(|e| LogError::io("cannot write", cleaned.name() + CLEANED, e))
         };
         let mut scanner = segment.scan(0);

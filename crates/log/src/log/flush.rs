@@ -53,7 +53,7 @@ impl Log {
         // One that ended when all of it had been flushed has an index, and the next one a state of
         // the producers, that have not.
         let first = view.segment_at((flushed - 1).max(0));
-        (view.segments[first..].to_vec(), view.end_offset)
+        (view.segments()[first..].to_vec(), view.end_offset)
     }
 
     fn sync(&self, segments: &[Arc<Segment>]) -> Result<(), (String, std::io::Error)> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Log, STORED_BATCH_MAX, View};
+use super::{Log, STORED_BATCH_MAX, view::View};
 use crate::{LogError, ProducerState, epochs::EpochEnd, scan::Scanned, segment::Segment};
 
 /// An offset, as ListOffsets answers.
@@ -30,9 +30,9 @@ impl Log {
     pub fn earliest(&self) -> TimestampOffset {
         let view = self.view.read();
         TimestampOffset {
-            offset: view.start_offset,
+            offset: view.start_offset(),
             timestamp: -1,
-            leader_epoch: view.epochs.at(view.start_offset).unwrap_or(-1),
+            leader_epoch: view.epochs.at(view.start_offset()).unwrap_or(-1),
         }
     }
 
@@ -118,7 +118,7 @@ impl Log {
     }
 
     pub(super) fn segments(&self) -> Vec<Arc<Segment>> {
-        self.view.read().segments.clone()
+        self.view.read().segments().to_vec()
     }
 }
 
@@ -130,7 +130,7 @@ struct Bounds {
 impl Bounds {
     fn of(view: &View) -> Bounds {
         Bounds {
-            start: view.start_offset,
+            start: view.start_offset(),
             end: view.end_offset,
         }
     }

@@ -77,7 +77,7 @@ impl Log {
         self.check_writable()?;
         let (start, end) = {
             let view = self.view.read();
-            (view.start_offset, view.end_offset)
+            (view.start_offset(), view.end_offset)
         };
         let before = if before == -1 { end } else { before };
         if before < 0 || before > end {
@@ -108,10 +108,7 @@ impl Log {
         *checkpoint = moved;
         let epochs = {
             let mut view = self.view.write();
-            view.start_offset = start;
-            view.epochs
-                .truncate_start(start)
-                .then(|| view.epochs.encode())
+            view.move_start(start).then(|| view.epochs.encode())
         };
         match epochs {
             Some(text) => self.store_epochs(&text),
@@ -164,23 +161,28 @@ impl Log {
             _ => 0,
         };
         let old = |segment: &Segment| {
-            let newest_ms = segment.max_timestamp().timestamp;
+            // Records without timestamps are as old as their file, as in Kafka.
+            let newest_ms = segment.latest_ms();
             config.cleanup_policy.deletes()
                 && config.retention_ms >= 0
                 && newest_ms >= 0
                 && now_ms.saturating_sub(newest_ms) > config.retention_ms
         };
-        let mut count = 0;
+        let (mut count, mut active_size) = (0, 0);
         for (at, segment) in segments.iter().enumerate() {
             let next = segments.get(at + 1);
+            let size = segment.size();
             let before_start = next.is_some_and(|next| next.base_offset <= start);
-            let too_large = next.is_some() && segment.size() <= excess && excess > 0;
-            // The newest one only if it has something, and then it is rolled first.
-            if !(before_start || too_large || (old(segment) && segment.size() > 0)) {
+            let too_large = size <= excess && excess > 0;
+            // The newest one only if it has something, and then it is rolled first. Others also if
+            // compaction has emptied them, or they would keep what is behind them.
+            let counts = next.is_some() || size > 0;
+            if !(before_start || counts && (too_large || old(segment))) {
                 break;
             }
-            excess = excess.saturating_sub(segment.size());
+            excess = excess.saturating_sub(size);
             count = at + 1;
+            active_size = size;
         }
         if count == 0 {
             return Ok(());
@@ -188,19 +190,20 @@ impl Log {
         if count == segments.len() {
             let mut writer = self.writer.lock();
             let active = segments.last().expect("a log has a segment");
-            let grew = !Arc::ptr_eq(active, self.view.read().active()) || !old(active);
+            let grew =
+                !Arc::ptr_eq(active, self.view.read().active()) || active.size() != active_size;
             if grew {
-                // Somebody appended since.
+                // A producer has appended since.
                 count -= 1;
             } else {
                 self.roll(&mut writer, config)?;
             }
         }
-        let start = self.view.read().segments[count].base_offset.max(start);
+        let start = self.view.read().segments()[count].base_offset.max(start);
         if start > checkpoint.start_offset {
             self.move_start(checkpoint, start)?;
         }
-        self.view.write().segments.drain(..count);
+        self.view.write().remove_oldest(count);
         for segment in &segments[..count] {
             segment.remove()?;
             done.segments_deleted += 1;

@@ -10,6 +10,7 @@ mod read;
 mod recover;
 mod replay;
 mod swap;
+mod view;
 
 use std::sync::{
     Arc,
@@ -18,6 +19,7 @@ use std::sync::{
 
 use parking_lot::{Mutex, RwLock};
 
+use self::view::View;
 pub use self::{
     append::{Appended, Origin},
     lookup::{AbortedTransaction, TimestampOffset},
@@ -27,11 +29,8 @@ pub use self::{
 };
 use crate::{
     LogConfig, LogError,
-    cache::TailCache,
     checkpoint::{Checkpoint, RecoveryPoint},
-    epochs::Epochs,
     producers::Producers,
-    segment::Segment,
     storage::Storage,
 };
 
@@ -69,33 +68,10 @@ struct Writer {
     marked_clean: bool,
 }
 
-/// What readers see.
-struct View {
-    /// The oldest first; the last one grows. Never empty.
-    segments: Vec<Arc<Segment>>,
-    cache: TailCache,
-    epochs: Epochs,
-    start_offset: i64,
-    end_offset: i64,
-}
-
-impl View {
-    fn active(&self) -> &Arc<Segment> {
-        self.segments.last().expect("a log has a segment")
-    }
-
-    /// The position of the segment that `offset` is in, or would be.
-    fn segment_at(&self, offset: i64) -> usize {
-        self.segments
-            .partition_point(|segment| segment.base_offset <= offset)
-            .saturating_sub(1)
-    }
-}
-
 impl Log {
     /// The offset of the first record that can be read.
     pub fn start_offset(&self) -> i64 {
-        self.view.read().start_offset
+        self.view.read().start_offset()
     }
 
     /// The offset that the next record gets. With one replica this is the high watermark: what is
@@ -123,12 +99,12 @@ impl Log {
     /// How many bytes the log has on disk, without its indexes.
     pub fn size(&self) -> u64 {
         let view = self.view.read();
-        view.segments.iter().map(|segment| segment.size()).sum()
+        view.segments().iter().map(|segment| segment.size()).sum()
     }
 
     /// How many segments the log has.
     pub fn segment_count(&self) -> usize {
-        self.view.read().segments.len()
+        self.view.read().segments().len()
     }
 
     /// The settings.

@@ -11,10 +11,9 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 
-use super::{Log, View, Writer, replay::Replay, swap};
+use super::{Log, Writer, replay::Replay, swap, view::View};
 use crate::{
     DiskStorage, LogConfig, LogError, MemoryStorage, Storage,
-    cache::TailCache,
     checkpoint::{Checkpoint, CleanShutdown, RecoveryPoint},
     epochs::Epochs,
     files::{self, CHECKPOINT, CLEAN_SHUTDOWN, EPOCHS, LOG, RECOVERY_POINT, SNAPSHOT},
@@ -180,13 +179,13 @@ impl Opening {
             .map_err(|e| self.io("cannot write", RECOVERY_POINT, e))?;
         checkpoint.start_offset = start_offset;
 
-        let view = View {
-            segments: segments.into_iter().map(Arc::new).collect(),
-            cache: TailCache::new(self.config.cache_bytes),
-            epochs: std::mem::take(epochs),
+        let view = View::new(
+            segments.into_iter().map(Arc::new).collect(),
+            self.config.cache_bytes,
+            std::mem::take(epochs),
             start_offset,
             end_offset,
-        };
+        );
         let writer = Writer {
             producers,
             untidy: false,

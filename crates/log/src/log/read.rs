@@ -66,13 +66,13 @@ impl Log {
             let view = self.view.read();
             let read = Read {
                 slices: Vec::new(),
-                start_offset: view.start_offset,
+                start_offset: view.start_offset(),
                 end_offset: view.end_offset,
             };
-            if from < view.start_offset || from > view.end_offset {
+            if from < view.start_offset() || from > view.end_offset {
                 return Err(LogError::OffsetOutOfRange {
                     offset: from,
-                    start: view.start_offset,
+                    start: view.start_offset(),
                     end: view.end_offset,
                 });
             }
@@ -93,7 +93,7 @@ impl Log {
                     (
                         read,
                         until,
-                        view.segments[at..]
+                        view.segments()[at..]
                             .iter()
                             .take(8)
                             .cloned()

@@ -141,10 +141,8 @@ impl Segment {
 
     /// Has the index in memory, as the newest segment needs it.
     pub(crate) fn load_index(&self) -> Result<(), LogError> {
-        let first_timestamp = self.read_first_timestamp()?;
-        self.with_index(|_| ())?;
-        self.state.lock().first_timestamp = first_timestamp;
-        Ok(())
+        self.first_timestamp()?;
+        self.with_index(|_| ())
     }
 
     /// Forgets the index, which is on disk.

@@ -5,7 +5,7 @@ mod read;
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 
 use kohort_wire::records::{BatchHeader, HEADER_LENGTH};
@@ -35,6 +35,9 @@ pub(crate) struct Segment {
     size: AtomicU64,
     /// The files of that name are no longer this segment's: it was removed or replaced.
     retired: AtomicBool,
+    /// When the last batch was written, by the clock in ms, or −1: the time of records that have
+    /// none of their own.
+    written_ms: AtomicI64,
     state: Mutex<State>,
 }
 
@@ -44,8 +47,8 @@ struct State {
     index_interval_bytes: u32,
     bytes_since_entry: u32,
     max: MaxTimestamp,
-    /// Of the first batch, or −1.
-    first_timestamp: i64,
+    /// Of the first batch, or −1; `None` until it has been read.
+    first_timestamp: Option<i64>,
 }
 
 impl State {
@@ -56,7 +59,7 @@ impl State {
             index_interval_bytes,
             bytes_since_entry: 0,
             max: NONE,
-            first_timestamp: -1,
+            first_timestamp: Some(-1),
         }
     }
 }
@@ -87,6 +90,7 @@ impl Segment {
             file,
             size: AtomicU64::new(0),
             retired: AtomicBool::new(false),
+            written_ms: AtomicI64::new(-1),
             state: Mutex::new(State::new(index_interval_bytes)),
         })
     }
@@ -101,14 +105,17 @@ impl Segment {
         let io = |action, e| LogError::io(action, path(storage, &name), e);
         let file = storage.open(&name).map_err(|e| io("cannot open", e))?;
         let size = file.len().map_err(|e| io("cannot read", e))?;
+        let modified = file.modified_ms().map_err(|e| io("cannot read", e))?;
         Ok(Segment {
             base_offset,
             storage: storage.clone(),
             file,
             size: AtomicU64::new(size),
             retired: AtomicBool::new(false),
+            written_ms: AtomicI64::new(modified.unwrap_or(-1)),
             state: Mutex::new(State {
                 index: None,
+                first_timestamp: None,
                 ..State::new(index_interval_bytes)
             }),
         })
@@ -134,9 +141,36 @@ impl Segment {
         self.state.lock().max
     }
 
-    /// The largest timestamp of the first batch, or −1.
-    pub(crate) fn first_timestamp(&self) -> i64 {
-        self.state.lock().first_timestamp
+    /// The latest timestamp, or when the last batch was written if no record has one. −1 if
+    /// neither is known.
+    pub(crate) fn latest_ms(&self) -> i64 {
+        match self.max_timestamp().timestamp {
+            timestamp @ 0.. => timestamp,
+            _ => self.written_ms(),
+        }
+    }
+
+    /// The timestamp of the first batch. If it has none, when the last batch was written: the first
+    /// one is no younger. −1 if neither is known.
+    pub(crate) fn oldest_ms(&self) -> Result<i64, LogError> {
+        Ok(match self.first_timestamp()? {
+            timestamp @ 0.. => timestamp,
+            _ => self.written_ms(),
+        })
+    }
+
+    /// When the last batch was written, by the clock in ms, or −1.
+    pub(crate) fn written_ms(&self) -> i64 {
+        self.written_ms.load(Ordering::Acquire)
+    }
+
+    /// Takes over the age of the segments that this one replaces, also for the next start.
+    pub(crate) fn set_written_ms(&self, time_ms: i64) {
+        self.written_ms.store(time_ms, Ordering::Release);
+        if time_ms >= 0 {
+            // Without it records that have no timestamp stay longer than they need to.
+            let _ = self.file.set_modified_ms(time_ms);
+        }
     }
 
     /// Whether a batch that ends with `offset` can be part of this segment.
@@ -153,6 +187,7 @@ impl Segment {
         &self,
         bytes: &[u8],
         headers: impl Iterator<Item = BatchHeader>,
+        now_ms: i64,
     ) -> std::io::Result<()> {
         let size = self.size();
         self.file.write_at(bytes, size)?;
@@ -163,6 +198,7 @@ impl Segment {
             position += header.size() as u64;
         }
         drop(state);
+        self.written_ms.store(now_ms, Ordering::Release);
         self.size
             .store(size + bytes.len() as u64, Ordering::Release);
         Ok(())
@@ -171,7 +207,7 @@ impl Segment {
     /// As Kafka's LogSegment does: an entry names the last offset of a batch and where it begins.
     fn index_batch(&self, state: &mut State, header: &BatchHeader, position: u64) {
         if position == 0 {
-            state.first_timestamp = header.max_timestamp;
+            state.first_timestamp = Some(header.max_timestamp);
         }
         if header.max_timestamp > state.max.timestamp {
             state.max = MaxTimestamp {
@@ -222,13 +258,19 @@ impl Segment {
     }
 
     /// The largest timestamp of the first batch, from the file if need be, or −1.
-    pub(crate) fn read_first_timestamp(&self) -> Result<i64, LogError> {
+    pub(crate) fn first_timestamp(&self) -> Result<i64, LogError> {
+        let known = self.state.lock().first_timestamp;
+        if let Some(known) = known {
+            return Ok(known);
+        }
         let mut bytes = Vec::new();
         self.file
             .read_at(&mut bytes, 0, HEADER_LENGTH)
             .map_err(|e| LogError::io("cannot read", self.name(), e))?;
         let first = self.header(&bytes, 0, self.size())?;
-        Ok(first.map_or(-1, |header| header.max_timestamp))
+        let first = first.map_or(-1, |header| header.max_timestamp);
+        self.state.lock().first_timestamp = Some(first);
+        Ok(first)
     }
 
     /// The file with the batches.

@@ -6,6 +6,10 @@ use kohort_wire::records::{BatchHeader, HEADER_LENGTH};
 use super::Segment;
 use crate::{LogError, index::OffsetEntry};
 
+/// How much is read in front of what is wanted in one go, whatever `index.interval.bytes` says: it
+/// may be as large as a segment.
+const SLACK_MAX: usize = 64 << 10;
+
 struct Wanted {
     from: i64,
     until: i64,
@@ -55,7 +59,8 @@ impl Segment {
         let mut position = entry.map_or(0, |entry| u64::from(entry.position));
         // An index of other times could lead behind what is wanted.
         let mut expected = entry.map(|entry| self.base_offset + i64::from(entry.offset));
-        let slack = self.state.lock().index_interval_bytes as usize + HEADER_LENGTH;
+        let slack =
+            (self.state.lock().index_interval_bytes as usize).min(SLACK_MAX) + HEADER_LENGTH;
         let mut length = max_bytes.saturating_add(slack);
         // Behind the batches that were passed over.
         let mut behind = self.base_offset;

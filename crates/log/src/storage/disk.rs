@@ -9,6 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::{Duration, UNIX_EPOCH},
 };
 
 use super::{Storage, StorageFile};
@@ -131,5 +132,17 @@ impl StorageFile for DiskFile {
 
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
+    }
+
+    fn modified_ms(&self) -> io::Result<Option<i64>> {
+        let modified = self.0.metadata()?.modified()?;
+        // A date before 1970 is none that this program has set.
+        let since = modified.duration_since(UNIX_EPOCH).ok();
+        Ok(since.and_then(|since| i64::try_from(since.as_millis()).ok()))
+    }
+
+    fn set_modified_ms(&self, time_ms: i64) -> io::Result<()> {
+        let since = Duration::from_millis(time_ms.max(0) as u64);
+        self.0.set_modified(UNIX_EPOCH + since)
     }
 }

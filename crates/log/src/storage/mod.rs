@@ -56,6 +56,16 @@ pub trait StorageFile: Send + Sync {
 
     /// Makes durable what was written.
     fn sync(&self) -> io::Result<()>;
+
+    /// When the file was last written to, in ms since 1970; `None` if that is not known.
+    fn modified_ms(&self) -> io::Result<Option<i64>> {
+        Ok(None)
+    }
+
+    /// Sets when the file was last written to, as far as the storage keeps that.
+    fn set_modified_ms(&self, _time_ms: i64) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// All bytes of the file of that name, or `None` if there is none.
