@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     data_folder::{CATALOG, DataFolder},
-    random_uuid,
+    random_bytes, random_uuid,
     settings::Values,
 };
 
@@ -82,7 +82,7 @@ impl Document {
             format: FORMAT,
             cluster_id: random_uuid().to_string(),
             node_id,
-            next_producer_id: 0,
+            next_producer_id: first_producer_id(),
             topics: BTreeMap::new(),
             cluster: Values::new(),
             broker: Values::new(),
@@ -94,6 +94,17 @@ impl Document {
     pub(crate) fn is_deleted(&self, id: Uuid) -> bool {
         self.deleted.contains_key(&id.to_string())
     }
+}
+
+/// Where the ids of producers begin, in a life of the broker that knows of no earlier one.
+///
+/// A producer may outlive its broker: one in memory, or one whose data folder was deleted. Were its
+/// id handed out again, its batches and those of the new owner would be taken for duplicates of
+/// each other. So ids begin at a random place; below 2^52, because not every language has 64 bits.
+fn first_producer_id() -> i64 {
+    let mut bytes = [0; 8];
+    random_bytes(&mut bytes);
+    (u64::from_be_bytes(bytes) >> 12) as i64
 }
 
 /// Where the document is kept.
@@ -184,5 +195,13 @@ mod tests {
                 text
             );
         }
+    }
+
+    #[test]
+    fn nothing_that_names_a_life_of_the_broker_comes_again_in_the_next() {
+        let (one, other) = (Document::new(1), Document::new(1));
+        assert_ne!(one.cluster_id, other.cluster_id);
+        assert!(one.next_producer_id.abs_diff(other.next_producer_id) > 1_000_000);
+        assert!((0..1 << 52).contains(&one.next_producer_id));
     }
 }
