@@ -19,6 +19,14 @@ struct Flush {
     end: i64,
 }
 
+/// What was appended, and to which log.
+struct Added {
+    log: Arc<Log>,
+    appended: Appended,
+    /// The topic's settings have it flushed before it is acknowledged.
+    flushes: bool,
+}
+
 /// What became of the records of a partition.
 struct Written {
     response: PartitionProduceResponse,
@@ -128,7 +136,11 @@ fn write(
         Ok(partition) => partition,
         Err(code) => return failed(data.index, code, None),
     };
-    let (log, appended) = match append(call, partition, &data) {
+    let Added {
+        log,
+        appended,
+        flushes,
+    } = match append(call, partition, &data) {
         Ok(appended) => appended,
         Err(error) => {
             debug!("{partition}: {error}");
@@ -143,7 +155,7 @@ fn write(
             log_start_offset: appended.start_offset,
             ..PartitionProduceResponse::default()
         },
-        flush: (acks == -1).then(|| Flush {
+        flush: (acks == -1 || acks == 1 && flushes).then(|| Flush {
             partition: Arc::clone(partition),
             log,
             end: appended.last_offset + 1,
@@ -155,10 +167,10 @@ fn append(
     call: &Call,
     partition: &Arc<Partition>,
     data: &PartitionProduceData,
-) -> Result<(Arc<Log>, Appended), PartitionError> {
+) -> Result<Added, PartitionError> {
     let log = partition.log()?;
     let records = data.records.as_deref().unwrap_or_default();
-    let now = call.node.clock.now_ms();
+    let now = call.node.clock.date_ms();
     let append = || log.append(records, Origin::Client, crate::LEADER_EPOCH, now);
     // It is unpacked and checked, perhaps packed again, and written.
     let appended = match records.len() {
@@ -167,8 +179,12 @@ fn append(
     };
     match appended {
         Ok(appended) => {
-            partition.appended(&log, appended.last_offset + 1);
-            Ok((log, appended))
+            let flushes = partition.appended(&log, appended.last_offset + 1);
+            Ok(Added {
+                log,
+                appended,
+                flushes,
+            })
         }
         Err(error) => {
             partition.failed(&error);

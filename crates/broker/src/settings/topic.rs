@@ -19,17 +19,17 @@ pub(crate) const TOPIC: Table = Table(&[
         .rule(Between(-131_072, 22)).fallbacks(&[("compression.zstd.level", 1)]),
     Definition::new("delete.retention.ms", Long, "86400000", "How long a compacted topic keeps the tombstone of a key.")
         .rule(AtLeast(0)).fallbacks(&[("log.cleaner.delete.retention.ms", 1)]),
-    Definition::new("file.delete.delay.ms", Long, "60000", "Kept for Kafka's sake; files of deleted segments go at once, and whoever reads them reads on.")
+    Definition::new("file.delete.delay.ms", Long, "60000", "Accepted without effect: files of deleted segments go at once, and reads under way still finish.")
         .rule(AtLeast(0)).fallbacks(&[("log.segment.delete.delay.ms", 1)]),
-    Definition::new("flush.messages", Long, "9223372036854775807", "After how many records the log is flushed, whether or not a producer waits for it.")
+    Definition::new("flush.messages", Long, "9223372036854775807", "After how many records the log is flushed. The record that reaches the number is flushed before it is acknowledged, also with acks=1.")
         .rule(AtLeast(1)).fallbacks(&[("log.flush.interval.messages", 1)]),
-    Definition::new("flush.ms", Long, "9223372036854775807", "How long a record may stay unflushed when no producer waits for it; looked at every few seconds.")
+    Definition::new("flush.ms", Long, "9223372036854775807", "How long a record may stay unflushed when no producer waits for it.")
         .rule(AtLeast(0)).fallbacks(&[("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)]),
     Definition::new("index.interval.bytes", Int, "4096", "One index entry for about so many bytes of the log.")
         .rule(AtLeast(0)).fallbacks(&[("log.index.interval.bytes", 1)]),
     Definition::new("internal.segment.bytes", Int, "", "The size of a segment, without the lower bound of segment.bytes. For tests.")
         .unset().rule(AtLeast(1)),
-    Definition::new("max.compaction.lag.ms", Long, "9223372036854775807", "The longest that a record stays out of compaction.")
+    Definition::new("max.compaction.lag.ms", Long, "9223372036854775807", "The longest that a record stays out of compaction. The newest segment is closed in time for it.")
         .rule(AtLeast(1)).fallbacks(&[("log.cleaner.max.compaction.lag.ms", 1)]),
     Definition::new("max.message.bytes", Int, "1048588", "The largest batch that may be appended, as it is stored.")
         .rule(AtLeast(0)).fallbacks(&[("message.max.bytes", 1)]),
@@ -55,7 +55,7 @@ pub(crate) const TOPIC: Table = Table(&[
         .rule(AtLeast(1 << 20)).fallbacks(&[("log.segment.bytes", 1)]),
     Definition::new("segment.index.bytes", Int, "10485760", "Kept for Kafka's sake; an index grows with its segment.")
         .rule(AtLeast(4)).fallbacks(&[("log.index.size.max.bytes", 1)]),
-    Definition::new("segment.jitter.ms", Long, "0", "Kept for Kafka's sake; segments are closed at their time.")
+    Definition::new("segment.jitter.ms", Long, "0", "By how much earlier than segment.ms a segment may be closed, so that not all are closed at once.")
         .rule(AtLeast(0)).fallbacks(&[("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", HOUR_MS)]),
     Definition::new("segment.ms", Long, "604800000", "The age at which a segment is closed and the next begun.")
         .rule(AtLeast(1)).fallbacks(&[("log.roll.ms", 1), ("log.roll.hours", HOUR_MS)]),

@@ -28,6 +28,9 @@ const THREADS_MAX: usize = 16;
 /// How long after its last record a log gives back the memory of its newest batches.
 const QUIET_AFTER: Duration = Duration::from_secs(60);
 
+/// What `flush.ms` is below when it asks for anything: Kafka's default is 2^63 − 1.
+const FLUSH_MS_MAX: i64 = 1 << 40;
+
 /// How long a partition that could not be opened is left alone.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -58,6 +61,8 @@ pub(crate) struct Partition {
     /// Counts finished flushes.
     flushes: watch::Sender<u64>,
     is_flushing: Mutex<bool>,
+    /// A task waits to flush what `flush.ms` wants flushed.
+    flushes_later: AtomicBool,
     seen: Mutex<Seen>,
 }
 
@@ -66,8 +71,6 @@ struct Seen {
     end: i64,
     grown_at: Instant,
     is_quiet: bool,
-    /// Since when there have been unflushed records at each look.
-    unflushed_at: Option<Instant>,
 }
 
 enum State {
@@ -142,11 +145,11 @@ impl Partition {
             has_readers: AtomicBool::new(false),
             flushes: watch::Sender::new(0),
             is_flushing: Mutex::new(false),
+            flushes_later: AtomicBool::new(false),
             seen: Mutex::new(Seen {
                 end: 0,
                 grown_at: Instant::now(),
                 is_quiet: false,
-                unflushed_at: None,
             }),
         })
     }
@@ -287,10 +290,10 @@ impl Partition {
         }
     }
 
-    /// Looks whether there is something to do; comes every few seconds, on a thread that may wait.
+    /// Looks whether there is something to do; comes every few seconds.
     ///
-    /// Flushes what `flush.ms` wants flushed, and gives back the memory of the newest batches when
-    /// the log has not grown for some time: whoever reads them has done so.
+    /// Gives back the memory of the newest batches when the log has not grown for some time: their
+    /// readers have read them.
     pub(crate) fn look(&self) {
         let Some(log) = self.opened() else { return };
         let (end, now) = (log.end_offset(), Instant::now());
@@ -302,18 +305,6 @@ impl Partition {
             log.drop_cache();
         }
         seen.is_quiet = now - seen.grown_at >= QUIET_AFTER;
-        if log.flushed_offset() >= end {
-            seen.unflushed_at = None;
-            return;
-        }
-        let unflushed_at = *seen.unflushed_at.get_or_insert(now);
-        drop(seen);
-        let flush_after = Duration::from_millis(self.config.read().flush_ms.max(0) as u64);
-        if now - unflushed_at >= flush_after
-            && let Err(error) = log.flush()
-        {
-            self.failed(&error);
-        }
     }
 
     /// Waits until everything before `offset` is on the device that was appended to `log`, which is
@@ -387,14 +378,42 @@ impl Partition {
         self.has_readers.store(true, Ordering::SeqCst);
     }
 
-    /// To be called after each append: wakes readers, and begins to flush when so much is unflushed
-    /// that `flush.messages` wants it.
-    pub(crate) fn appended(self: &Arc<Self>, log: &Arc<Log>, end: i64) {
+    /// To be called after each append: wakes readers, and sees to what `flush.messages` and
+    /// `flush.ms` want. Returns whether the append is to be answered only after a flush: in Kafka
+    /// the record with which `flush.messages` is reached is on the device when it is acknowledged,
+    /// whatever its producer asked for.
+    pub(crate) fn appended(self: &Arc<Self>, log: &Arc<Log>, end: i64) -> bool {
         self.logs.has_room();
         self.wake_readers();
-        if end - log.flushed_offset() >= self.config.read().flush_messages {
+        let config = Arc::clone(&self.config.read());
+        let flushes = end - log.flushed_offset() >= config.flush_messages;
+        if flushes {
             self.start_flush(log);
+        } else if config.flush_ms < FLUSH_MS_MAX {
+            self.flush_later(log, config.flush_ms);
         }
+        flushes
+    }
+
+    /// Flushes in `after_ms`, unless a task is going to already.
+    fn flush_later(self: &Arc<Self>, log: &Arc<Log>, after_ms: i64) {
+        if self.flushes_later.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let after = Duration::from_millis(after_ms.max(0) as u64);
+        let (partition, log) = (Arc::downgrade(self), Arc::downgrade(log));
+        tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            let Some(partition) = partition.upgrade() else {
+                return;
+            };
+            partition.flushes_later.store(false, Ordering::Release);
+            if let Some(log) = log.upgrade()
+                && log.flushed_offset() < log.end_offset()
+            {
+                partition.start_flush(&log);
+            }
+        });
     }
 
     fn wake_readers(&self) {

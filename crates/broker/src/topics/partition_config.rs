@@ -62,6 +62,7 @@ pub(crate) fn partition_config(
     let log = LogConfig {
         segment_bytes: segment_bytes as u32,
         segment_ms: view.long("segment.ms"),
+        segment_jitter_ms: view.long("segment.jitter.ms"),
         index_interval_bytes: view.long("index.interval.bytes") as u32,
         cleanup_policy,
         retention_ms: view.long("retention.ms"),
