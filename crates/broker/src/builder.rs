@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use crate::{
     Broker,
-    clock::Clock,
+    clock::{Clock, WallClock},
     complaints::Complaints,
     data_folder::DataFolder,
     fetching::Sessions,
@@ -33,6 +33,7 @@ use crate::{
 pub struct Builder {
     folder: Option<PathBuf>,
     settings: Vec<(String, String)>,
+    wall_clock: Option<WallClock>,
 }
 
 /// Why a broker did not start.
@@ -116,6 +117,13 @@ impl Builder {
         self
     }
 
+    /// Takes the date from `wall_clock`, in milliseconds since 1970, instead of from the machine.
+    /// For tests of what happens when the clock is set.
+    pub fn wall_clock(mut self, wall_clock: impl Fn() -> i64 + Send + Sync + 'static) -> Builder {
+        self.wall_clock = Some(WallClock::new(wall_clock));
+        self
+    }
+
     /// Starts the broker on the current runtime.
     ///
     /// # Errors
@@ -127,7 +135,7 @@ impl Builder {
     ///
     /// Outside of a tokio runtime.
     pub async fn start(self) -> Result<Broker, StartError> {
-        let clock = Clock::start();
+        let clock = Clock::start(self.wall_clock.clone().unwrap_or_else(WallClock::system));
         let (values, folder) = self.check()?;
         let view = View {
             table: BROKER,
@@ -138,7 +146,7 @@ impl Builder {
         // First of all, so that a port that is taken costs nothing else.
         let listeners = listen(view, fixed.listen_backlog).await?;
         let catalog = {
-            let (values, node_id) = (values.clone(), fixed.node_id);
+            let (values, node_id, clock) = (values.clone(), fixed.node_id, clock.clone());
             blocking(move || open(folder, values, node_id, clock)).await?
         };
         let node = Arc::new(Node {

@@ -69,7 +69,7 @@ fn maintain(node: &Node, partition: &Partition, retain: bool) {
     if !retain && !log.config().cleanup_policy.compacts() {
         return;
     }
-    match log.maintain(node.clock.now_ms()) {
+    match log.maintain(node.clock.date_ms()) {
         Ok(done) if done.segments_deleted + done.segments_compacted > 0 => info!(
             "{partition}: {} segments deleted ({} bytes), {} compacted ({} bytes freed)",
             done.segments_deleted,

@@ -226,7 +226,7 @@ fn what_was_compacted_away_is_not_served_from_memory() {
 fn records_without_timestamps_wait_for_the_lags_by_the_age_of_their_file() {
     let untimed = |log: &Log, count: usize| {
         for i in 0..count {
-            append(&log, &batch(&[(Some(&(i % 3).to_string()), Some("v"), -1)])).unwrap();
+            append(log, &batch(&[(Some(&(i % 3).to_string()), Some("v"), -1)])).unwrap();
         }
     };
     let log = Log::in_memory(LogConfig {

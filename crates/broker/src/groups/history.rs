@@ -133,7 +133,7 @@ impl Writer {
         let node = &self.node;
         let topic = node.catalog.events_topic(node.fixed.events_retention_ms);
         let topic = topic.await.map_err(WriteError::Topic)?;
-        let now_ms = node.clock.now_ms();
+        let now_ms = node.clock.date_ms();
         let partition = topic.partition(0).map_err(|code| {
             WriteError::Topic(ChangeError::new(code, "its topic has no partition"))
         })?;

@@ -421,8 +421,10 @@ mod tests {
         let subscriber = tracing_subscriber::fmt().with_writer(writer).finish();
         let _logging = tracing::subscriber::set_default(subscriber);
         let folder = tempfile::tempdir().unwrap();
-        // A tenth of a second after it is loaded it has offsets to delete.
+        // A tenth of a second after it is loaded it has offsets to delete. The date is virtual too.
+        let from = tokio::time::Instant::now();
         let broker = Broker::builder()
+            .wall_clock(move || 1_700_000_000_000 + from.elapsed().as_millis() as i64)
             .data_dir(folder.path())
             .set("offsets.retention.minutes", "1")
             .set("offsets.retention.check.interval.ms", "100");

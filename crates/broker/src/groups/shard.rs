@@ -197,7 +197,8 @@ impl ShardTask {
         let mut out = Outbox::default();
         let stopping = self.stopping.clone();
         self.changes.mark_changed();
-        shard.loaded(self.node.clock.now_ms(), &mut out);
+        let now = self.now(&mut shard);
+        shard.loaded(now, &mut out);
         loop {
             if self.settle(&mut out).await.is_err() {
                 return End::Lost;
@@ -228,7 +229,7 @@ impl ShardTask {
                 }
             }
             self.take_queued(&mut shard, &mut out);
-            let now = self.node.clock.now_ms();
+            let now = self.now(&mut shard);
             if shard.next_alarm().is_some_and(|at| at <= now) {
                 shard.on_alarm(now, &mut out);
             }
@@ -245,13 +246,19 @@ impl ShardTask {
         }
     }
 
+    /// The time of a step; the shard learns what date that is.
+    fn now(&self, shard: &mut Shard) -> i64 {
+        shard.set_date_offset(self.node.clock.date_offset_ms());
+        self.node.clock.steady_ms()
+    }
+
     fn take(&mut self, shard: &mut Shard, input: Input, out: &mut Outbox) {
         // The leader of a classic group assigns what it has read of topics: the shard must not know
         // less than any client when it takes a request.
         if self.node.snapshot().version() != self.topics_version {
             self.take_news(shard, out);
         }
-        let now = self.node.clock.now_ms();
+        let now = self.now(shard);
         match input {
             // Whether anybody still waits for the reply does not matter: a member that leaves closes
             // its connection at once.
@@ -279,7 +286,8 @@ impl ShardTask {
         shard.config_changed(Arc::new(config));
         self.topics_version = snapshot.version();
         let topics = Arc::clone(&snapshot.coordinator);
-        shard.topics_changed(topics, self.node.clock.now_ms(), out);
+        let now = self.now(shard);
+        shard.topics_changed(topics, now, out);
         self.load_due = Some(Instant::now());
     }
 
@@ -354,7 +362,7 @@ impl ShardTask {
     }
 
     async fn write(&self, out: &Outbox) -> Result<(), super::append::AppendError> {
-        let (log, end) = append(&self.partition, &out.records, self.node.clock.now_ms())?;
+        let (log, end) = append(&self.partition, &out.records, self.node.clock.date_ms())?;
         debug!(
             "{}: {} records up to {end}",
             self.partition,

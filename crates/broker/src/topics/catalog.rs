@@ -88,8 +88,11 @@ impl Catalog {
             (Arc::clone(&topic.name), topic)
         });
         let topics = topics.collect();
-        // Versions are kept with what was made of them, so none may come again after a restart.
-        let version = clock.now_ms();
+        // Versions are kept with what was made of them, so none may come again after a restart: not
+        // after many changes, and not if the clock was set back.
+        let mut random = [0; 4];
+        crate::random_bytes(&mut random);
+        let version = clock.date_ms() << 20 | i64::from(u32::from_be_bytes(random) >> 12);
         let snapshot = Snapshot::new(
             version,
             topics,

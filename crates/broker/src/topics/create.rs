@@ -66,7 +66,7 @@ impl Catalog {
                 let entry = TopicEntry {
                     id,
                     partitions: topic.partitions,
-                    created_at: self.clock.now_ms(),
+                    created_at: self.clock.date_ms(),
                     has_folders: true,
                     configs: topic.configs,
                 };

@@ -230,6 +230,7 @@ impl Shard {
             pace: self.pace,
             random: StdRng::from_seed(seed),
             member_sequence: self.member_sequence,
+            date_offset_ms: self.date_offset_ms,
         }
     }
 }

@@ -41,8 +41,8 @@ pub use shard::Shard;
 pub use starts::{GroupSeenKey, GroupSeenValue, TopicSeenKey, TopicSeenValue};
 pub use topics::{LogStarts, Topic, Topics};
 
-/// A time in milliseconds since 1970. The shell derives it from a monotonic clock, so that sessions
-/// do not end because somebody set the wall clock.
+/// A time in milliseconds since 1970. The shell derives it from a monotonic clock, so that no session
+/// ends because the wall clock was set; [`Shard::set_date_offset`] says how far the two are apart.
 pub type Millis = i64;
 
 /// The id of a group, a member or an instance.

@@ -36,15 +36,24 @@ pub struct Shard {
     pub(crate) pace: Pace,
     pub(super) random: StdRng,
     pub(super) member_sequence: u64,
+    /// How far the wall clock is ahead of the time that steps are taken at.
+    pub(super) date_offset_ms: Millis,
 }
 
 /// One step of a shard: the time, whom it is for, and where its results go.
 pub(crate) struct Step<'a> {
     pub(crate) now: Millis,
+    date_offset_ms: Millis,
     pub(crate) out: &'a mut Outbox,
 }
 
 impl Step<'_> {
+    /// The date: what the wall clock shows now. For what is written down and shown, and for what
+    /// expires by it. Intervals are measured by `now`, which nobody can set.
+    pub(crate) fn date(&self) -> Millis {
+        self.now.saturating_add(self.date_offset_ms)
+    }
+
     pub(crate) fn reply(&mut self, token: Token, reply: Reply) {
         self.out.replies.push((token, reply));
     }
@@ -52,11 +61,12 @@ impl Step<'_> {
     /// Tells the history, and the log, what happened to a group: an event, a cause, or just words
     /// (one line, no trailing full stop).
     pub(crate) fn event(&mut self, group_id: &Id, what: impl Into<What>) {
-        let event = Event {
+        let mut event = Event {
             at: self.now,
             group_id: group_id.clone(),
             what: what.into(),
         };
+        event.move_dates(self.date_offset_ms);
         self.out.events.push(event);
     }
 }
@@ -76,6 +86,21 @@ impl Shard {
             pace: Pace::FREE,
             random: StdRng::from_seed(seed),
             member_sequence: 0,
+            date_offset_ms: 0,
+        }
+    }
+
+    /// Takes how far the wall clock is ahead of the time that the shard is told; negative if it is
+    /// behind. It changes when the wall clock is set, or the machine sleeps.
+    pub fn set_date_offset(&mut self, offset_ms: Millis) {
+        self.date_offset_ms = offset_ms;
+    }
+
+    pub(crate) fn step<'a>(&self, now: Millis, out: &'a mut Outbox) -> Step<'a> {
+        Step {
+            now,
+            date_offset_ms: self.date_offset_ms,
+            out,
         }
     }
 
@@ -90,7 +115,7 @@ impl Shard {
     /// The end of loading: sessions of all members begin now, and what the coordinator has to do on
     /// its own is set in motion.
     pub fn loaded(&mut self, now: Millis, out: &mut Outbox) {
-        let mut step = Step { now, out };
+        let mut step = self.step(now, out);
         let group_ids: Vec<Id> = self.groups.keys().cloned().collect();
         for group_id in &group_ids {
             self.classic_loaded(group_id, &mut step);
@@ -110,7 +135,7 @@ impl Shard {
         now: Millis,
         out: &mut Outbox,
     ) {
-        let step = &mut Step { now, out };
+        let step = &mut self.step(now, out);
         self.note_sign_of_life(&request, step);
         match request {
             Request::JoinGroup { version, request } => {
@@ -156,7 +181,7 @@ impl Shard {
 
     /// Does what is due at `now`.
     pub fn on_alarm(&mut self, now: Millis, out: &mut Outbox) {
-        let step = &mut Step { now, out };
+        let step = &mut self.step(now, out);
         while let Some(alarm) = self.alarms.take(now) {
             match alarm {
                 Alarm::ClassicMember {
@@ -193,7 +218,7 @@ impl Shard {
     /// Takes news of topics.
     pub fn topics_changed(&mut self, topics: Arc<Topics>, now: Millis, out: &mut Outbox) {
         self.topics = topics;
-        let step = &mut Step { now, out };
+        let step = &mut self.step(now, out);
         self.finish_topics_deleted(step);
         self.consumer_topics_changed(step);
         self.advance_rewinds(step);
@@ -223,7 +248,7 @@ impl Shard {
 
     /// Takes the result of [`Work`](super::Work).
     pub fn done(&mut self, done: WorkDone, now: Millis, out: &mut Outbox) {
-        let step = &mut Step { now, out };
+        let step = &mut self.step(now, out);
         self.consumer_work_done(done, step);
         self.advance_rewinds(step);
     }

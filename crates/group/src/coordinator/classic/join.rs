@@ -87,7 +87,7 @@ impl Shard {
             let value = GroupMetadataValue {
                 protocol: None,
                 leader: None,
-                current_state_timestamp: classic.step.now,
+                current_state_timestamp: classic.step.date(),
                 ..GroupMetadataValue::default()
             };
             match classic.group.is_empty() {
@@ -320,7 +320,7 @@ impl ClassicStep<'_, '_> {
                     && self.group.topics_of(&new_id) == old_topics =>
             {
                 self.event(cause);
-                let now = self.step.now;
+                let now = self.step.date();
                 let record = self
                     .group
                     .to_record(now, |member| member.assignment.clone());

@@ -187,7 +187,7 @@ impl ClassicStep<'_, '_> {
         self.group.generation = next_generation(self.group.generation);
         self.group.protocol = None;
         self.group.leader = None;
-        let now = self.step.now;
+        let now = self.step.date();
         let record = self.group.to_record(now, |_| Bytes::new());
         self.emit(record);
         self.topics_and_group().0.emptied();

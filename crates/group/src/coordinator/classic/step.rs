@@ -82,7 +82,7 @@ impl ClassicStep<'_, '_> {
             seen: self.seen,
             offsets: self.offsets,
             topics: self.topics,
-            now: self.step.now,
+            now: self.step.date(),
             commits: self.config.new_partitions_from_start(self.id),
             out: self.step.out,
         };
@@ -127,7 +127,7 @@ impl ClassicStep<'_, '_> {
     }
 
     pub(super) fn move_to(&mut self, state: ClassicState) {
-        self.group.move_to(state, self.step.now);
+        self.group.move_to(state, self.step.date());
     }
 
     /// Answers a parked JoinGroup.

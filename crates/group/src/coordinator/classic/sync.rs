@@ -115,7 +115,7 @@ impl ClassicStep<'_, '_> {
             .map(|one| (&*one.member_id, &one.assignment))
             .collect();
         self.look_at_topics();
-        let now = self.step.now;
+        let now = self.step.date();
         let record = self.group.to_record(now, |member| {
             by_member
                 .get(&*member.id)

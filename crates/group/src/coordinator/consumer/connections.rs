@@ -17,7 +17,7 @@ impl Shard {
         now: Millis,
         out: &mut Outbox,
     ) {
-        let step = &mut Step { now, out };
+        let step = &mut self.step(now, out);
         for (group_id, member_id) in members {
             if let Some(mut consumer) = self.consumer_step(group_id, step) {
                 consumer.cut_session(member_id, connection);

@@ -94,7 +94,7 @@ impl Shard {
         // to (`classic_loaded`).
         let value = GroupMetadataValue {
             leader: None,
-            ..classic.to_record(step.now, |member| member.assignment.clone())
+            ..classic.to_record(step.date(), |member| member.assignment.clone())
         };
         let (members, epoch) = (value.members.len(), value.generation);
         let key = GroupMetadataKey {

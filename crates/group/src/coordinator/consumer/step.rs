@@ -67,7 +67,7 @@ impl ConsumerStep<'_, '_> {
             seen: self.seen,
             offsets: self.offsets,
             topics: self.topics,
-            now: self.step.now,
+            now: self.step.date(),
             commits: self.config.new_partitions_from_start(self.id),
             out: self.step.out,
         };

@@ -226,6 +226,32 @@ pub enum Phase {
     Reconcile,
 }
 
+impl Event {
+    /// Moves everything in it that is a date.
+    pub(crate) fn move_dates(&mut self, by_ms: Millis) {
+        self.at += by_ms;
+        match &mut self.what {
+            What::RebalanceBegan { deadline_at, .. } => {
+                *deadline_at = deadline_at.map(|at| at + by_ms);
+            }
+            What::Waiting {
+                since,
+                deadline_at,
+                members,
+                ..
+            } => {
+                *since += by_ms;
+                *deadline_at = deadline_at.map(|at| at + by_ms);
+                for waited in &mut members.first {
+                    waited.deadline_at = waited.deadline_at.map(|at| at + by_ms);
+                }
+            }
+            What::RevocationAsked { deadline_at, .. } => *deadline_at += by_ms,
+            _ => {}
+        }
+    }
+}
+
 /// A member that others wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waited {

@@ -191,10 +191,10 @@ impl Shard {
             offset: partition.committed_offset,
             leader_epoch: partition.committed_leader_epoch,
             metadata: metadata.into(),
-            commit_timestamp: step.now,
+            commit_timestamp: step.date(),
             expire_timestamp: match request.retention_time_ms {
                 ..0 => -1,
-                retention_ms => step.now.saturating_add(retention_ms),
+                retention_ms => step.date().saturating_add(retention_ms),
             },
             // Whatever the request names it by: when a topic is created again under the name, the
             // offset is not one of its own.

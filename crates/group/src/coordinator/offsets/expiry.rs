@@ -21,7 +21,7 @@ impl Shard {
             let Some(group) = self.groups.get(&group_id) else {
                 continue;
             };
-            let expired: Vec<_> = expired(group, &self.config, step.now)
+            let expired: Vec<_> = expired(group, &self.config, step.date())
                 .map(|(topic, partition)| store::tombstone(&group_id, topic, partition))
                 .collect();
             let expired_count = expired.len();

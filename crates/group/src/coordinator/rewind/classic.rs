@@ -191,7 +191,7 @@ impl ClassicStep<'_, '_> {
     }
 
     fn write_members(&mut self, generation: i32) {
-        let now = self.step.now;
+        let now = self.step.date();
         let mut value = self
             .group
             .to_record(now, |member| member.assignment.clone());

@@ -21,18 +21,18 @@ impl Shard {
         let Some(rewind) = group.rewind.as_deref().cloned() else {
             return;
         };
-        let rewound = rewound(group, &rewind, step.now);
+        let rewound = rewound(group, &rewind, step.date());
         let offsets: Vec<Record> = rewind
             .goals
             .iter()
             .filter_map(|((topic, partition), goal)| {
-                new_offset(group, topic, *partition, goal, step.now)
+                new_offset(group, topic, *partition, goal, step.date())
             })
             .collect();
         let happened = What::Rewound {
             by: rewind.by(),
             offsets: rewind.offsets(&group.offsets),
-            took_ms: (step.now - rewind.asked_at).max(0),
+            took_ms: (step.date() - rewind.asked_at).max(0),
         };
         step.event(group_id, happened);
         for record in offsets {
@@ -47,7 +47,7 @@ impl Shard {
             classic.write_members_before(generation);
         }
         self.end_rewind(group_id, &rewind, ErrorCode::NONE, step);
-        self.rewind_happened(group_id, &rewind.waiting, step.now);
+        self.rewind_happened(group_id, &rewind.waiting, step.date());
     }
 
     /// Ends a rewind that does not happen; nothing that was committed has changed.

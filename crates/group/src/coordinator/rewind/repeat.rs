@@ -78,8 +78,8 @@ impl Shard {
         };
         let mut told = self.told.iter().filter(|told| told.group_id == *group_id);
         let is_known = told.any(|told| told.at == rewound.at && !told.tokens.is_empty());
-        let ago_ms = step.now - rewound.at;
-        if is_known || ago_ms > AGAIN_MS || !rewound.went_to(goals) {
+        let ago_ms = step.date() - rewound.at;
+        if is_known || !(0..=AGAIN_MS).contains(&ago_ms) || !rewound.went_to(goals) {
             return false;
         }
         let (by, ago) = (Who::from(caller), clock_span(ago_ms));

@@ -163,7 +163,7 @@ impl Shard {
         step: &mut Step<'_>,
     ) {
         let asker = (&*caller.client_id, &*caller.client_host);
-        let rewind = Rewind::new(step.now, asker, goals);
+        let rewind = Rewind::new(step.date(), asker, goals);
         if let Some(group) = self.groups.get(group_id) {
             let asked = What::RewindAsked {
                 by: caller.into(),

@@ -16,6 +16,7 @@ pub(crate) struct Look<'a> {
     pub(crate) seen: &'a mut Seen,
     pub(crate) offsets: &'a mut GroupOffsets,
     pub(crate) topics: &'a Topics,
+    /// The date: topics are created at dates.
     pub(crate) now: i64,
     /// Whether first offsets are committed; what the group has seen is kept in any case.
     pub(crate) commits: bool,
