@@ -57,6 +57,12 @@ pub(crate) struct Clock {
 const DATE_OFFSET_SLACK_MS: u64 = 50;
 
 impl Clock {
+    /// The machine's clocks.
+    #[cfg(test)]
+    pub(crate) fn system() -> Clock {
+        Clock::start(WallClock::system())
+    }
+
     pub(crate) fn start(wall: WallClock) -> Clock {
         Clock {
             started_at: Instant::now(),

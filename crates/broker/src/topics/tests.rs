@@ -44,7 +44,7 @@ const ALL: [Change; 12] = [
 ];
 
 fn start(folder: &Path) -> Arc<Catalog> {
-    let opened = builder::open(Some(folder.to_owned()), Values::new(), 1, Clock::start());
+    let opened = builder::open(Some(folder.to_owned()), Values::new(), 1, Clock::system());
     Arc::new(opened.unwrap())
 }
 
@@ -304,7 +304,7 @@ async fn a_partition_whose_folder_is_gone_is_not_taken_for_an_empty_one() {
 
 #[tokio::test]
 async fn one_request_creates_a_bounded_number_of_partitions() {
-    let catalog = Arc::new(builder::open(None, Values::new(), 1, Clock::start()).unwrap());
+    let catalog = Arc::new(builder::open(None, Values::new(), 1, Clock::system()).unwrap());
     let both = [new_topic("a", 6000), new_topic("b", 6000)];
     let created = catalog.create_topics(both.to_vec(), 100_000, false).await;
     for error in created.into_iter().map(Result::unwrap_err) {
