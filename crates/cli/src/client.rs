@@ -1,32 +1,58 @@
 //! How the commands reach a cluster.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use clap::Args;
-use kohort::{Admin, ClientConfig, Properties};
+use kohort::{Admin, ClientConfig, Properties, rpc::Cluster};
 
 use crate::failure::Failure;
 
 /// How a cluster is reached.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Connection")]
 pub(crate) struct Connect {
-    /// Some brokers of the cluster, separated by commas [default: 127.0.0.1:9092].
+    /// Brokers of the cluster, separated by commas [default: 127.0.0.1:9092].
+    ///
+    /// Without a port, 9092.
     #[arg(
         short = 'b',
         long = "bootstrap-server",
         aliases = ["bootstrap-servers", "brokers"],
-        env = "KOHORT_BOOTSTRAP_SERVER",
-        value_name = "HOST:PORT"
+        env = "KOHORT_BOOTSTRAP_SERVERS",
+        hide_env = true,
+        value_name = "HOST:PORT",
+        display_order = 901
     )]
     bootstrap_servers: Option<String>,
-    /// A properties file with settings of a Kafka client, such as security.protocol and those of
-    /// SASL and TLS.
-    #[arg(long, env = "KOHORT_COMMAND_CONFIG", value_name = "FILE")]
+    /// Kafka client properties file (security.protocol, sasl.*, ssl.*).
+    #[arg(
+        long,
+        env = "KOHORT_COMMAND_CONFIG",
+        hide_env = true,
+        value_name = "FILE",
+        display_order = 902
+    )]
     command_config: Option<PathBuf>,
     /// How long to try, in seconds.
-    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds)]
+    #[arg(
+        long,
+        default_value = "10",
+        value_name = "SECONDS",
+        value_parser = seconds,
+        display_order = 903
+    )]
     timeout: Duration,
 }
+
+/// Another name of `KOHORT_BOOTSTRAP_SERVERS`.
+pub(crate) const BOOTSTRAP_SERVER_VARIABLE: &str = "KOHORT_BOOTSTRAP_SERVER";
+
+/// How long to try without saying so.
+const SILENT: Duration = Duration::from_secs(1);
 
 /// The most seconds that an option takes: a year.
 const SECONDS_MAX: f64 = 31_536_000.0;
@@ -52,8 +78,9 @@ impl Connect {
                 properties = properties.with(name, value);
             }
         }
-        if let Some(servers) = &self.bootstrap_servers {
-            properties = properties.with("bootstrap.servers", servers);
+        let variable = || std::env::var(BOOTSTRAP_SERVER_VARIABLE).ok();
+        if let Some(servers) = self.bootstrap_servers.clone().or_else(variable) {
+            properties = properties.with("bootstrap.servers", with_ports(&servers));
         }
         let config = ClientConfig::from_properties(&properties);
         let mut config = config.map_err(|error| match &self.command_config {
@@ -66,14 +93,53 @@ impl Connect {
         Ok(config)
     }
 
+    /// Connects to the cluster. If that takes longer than a moment, it says so and goes on trying.
     pub(crate) async fn admin(&self) -> Result<Admin, Failure> {
-        Ok(Admin::connect(self.config()?).await?)
+        let cluster = Cluster::new(self.config()?)?;
+        let last = Mutex::new(None);
+        let mut reached = std::pin::pin!(cluster.reach(|error| {
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+            // Another server doesn't become a broker while someone waits for it.
+            !matches!(error, kohort::Error::NotKafka { .. })
+        }));
+        tokio::select! {
+            reached = &mut reached => reached?,
+            () = tokio::time::sleep(SILENT) => {
+                let last = last.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let servers = cluster.config().bootstrap_servers.join(", ");
+                let problem = last.unwrap_or_else(|| format!("no answer from {servers} yet"));
+                eprintln!("kohort: {problem}; trying for {}s", self.timeout.as_secs_f64());
+                reached.await?;
+            }
+        }
+        Ok(Admin::new(cluster.clone()))
     }
+}
+
+/// The servers, each with a port.
+fn with_ports(servers: &str) -> String {
+    let with_port = |server: &str| match server.rsplit_once(':') {
+        _ if server.ends_with(']') => format!("{server}:9092"),
+        Some(_) => server.to_owned(),
+        None => format!("{server}:9092"),
+    };
+    let servers = servers.split(',').map(str::trim);
+    let servers: Vec<_> = servers.filter(|it| !it.is_empty()).map(with_port).collect();
+    servers.join(",")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_without_a_port_has_kafkas() {
+        assert_eq!(with_ports("broker-1"), "broker-1:9092");
+        assert_eq!(
+            with_ports("a:1, b,[::1],[::1]:5"),
+            "a:1,b:9092,[::1]:9092,[::1]:5"
+        );
+    }
 
     #[test]
     fn seconds_are_a_number_that_time_can_be_reckoned_with() {

@@ -180,23 +180,19 @@ impl Describe {
         }
         if !self.members && !self.state {
             for group in &described {
-                say_if_inactive(self.output, group, &table)?;
+                remark_if_inactive(self.output, group, &table);
             }
         }
         failures.finish()
     }
 }
 
-fn say_if_inactive(output: Output, group: &GroupDescription, table: &Table) -> std::io::Result<()> {
+fn remark_if_inactive(output: Output, group: &GroupDescription, table: &Table) {
+    let group_id = group.group_id.replace(char::is_control, "\u{fffd}");
     if group.members.is_empty() {
-        output.say(format_args!("group {} has no members", group.group_id))
+        output.remark(format_args!("group {group_id} has no members"));
     } else if table.is_empty() {
-        output.say(format_args!(
-            "group {} has committed nothing",
-            group.group_id
-        ))
-    } else {
-        Ok(())
+        output.remark(format_args!("group {group_id} has committed nothing"));
     }
 }
 
@@ -280,7 +276,7 @@ fn members(groups: &[GroupDescription]) -> Table {
                 protocol.into(),
                 member.epoch.into(),
                 member.assignment.len().into(),
-                by_topic(&member.assignment).into(),
+                by_topic(&member.assignment),
                 member.target_assignment.as_deref().map(by_topic).into(),
             ]);
         }
@@ -288,8 +284,8 @@ fn members(groups: &[GroupDescription]) -> Table {
     table
 }
 
-/// `orders(0,1,2) payments(0)`, as Kafka's tool writes it.
-fn by_topic(partitions: &[TopicPartition]) -> String {
+/// The numbers of the partitions, by topic.
+fn by_topic(partitions: &[TopicPartition]) -> Value {
     let mut topics: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
     for partition in partitions {
         topics
@@ -297,13 +293,11 @@ fn by_topic(partitions: &[TopicPartition]) -> String {
             .or_default()
             .push(partition.partition);
     }
-    let mut texts = Vec::new();
-    for (topic, mut numbers) in topics {
+    let sorted = |(topic, mut numbers): (&str, Vec<i32>)| {
         numbers.sort_unstable();
-        let numbers: Vec<_> = numbers.iter().map(i32::to_string).collect();
-        texts.push(format!("{topic}({})", numbers.join(",")));
-    }
-    texts.join(" ")
+        (topic.to_owned(), numbers.into())
+    };
+    Value::Object(topics.into_iter().map(sorted).collect())
 }
 
 fn states(groups: &[GroupDescription]) -> Table {

@@ -94,7 +94,10 @@ fn environment_flags() -> HashSet<String> {
     let variables = arguments.filter_map(|argument| argument.get_env()?.to_str());
     variables
         .map(str::to_owned)
-        .chain([serve::LOG_VARIABLE.to_owned()])
+        .chain([
+            serve::LOG_VARIABLE.to_owned(),
+            client::BOOTSTRAP_SERVER_VARIABLE.to_owned(),
+        ])
         .collect()
 }
 

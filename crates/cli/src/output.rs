@@ -24,8 +24,9 @@ enum Format {
     Json,
 }
 
-/// Rows of a table under their headings. A cell is a text or number, or null where there is
-/// nothing to say.
+/// Rows of a table under their headings. A cell is text, a number, an array, or null if there is
+/// nothing to show. In a table an array is a list with commas, and an object of arrays reads
+/// `orders(0,1) payments(2)`, as Kafka's tools write an assignment.
 #[derive(Debug)]
 pub(crate) struct Table {
     headings: &'static [&'static str],
@@ -51,12 +52,13 @@ impl Table {
     }
 
     fn to_json(&self) -> Value {
+        let names: Vec<_> = self
+            .headings
+            .iter()
+            .map(|heading| heading.to_lowercase().replace('-', "_"))
+            .collect();
         let object = |row: &Vec<Value>| {
-            let names = self
-                .headings
-                .iter()
-                .map(|h| h.to_lowercase().replace('-', "_"));
-            Value::Object(names.zip(row.iter().cloned()).collect())
+            Value::Object(names.iter().cloned().zip(row.iter().cloned()).collect())
         };
         self.rows.iter().map(object).collect()
     }
@@ -76,6 +78,9 @@ impl Table {
                 cells.max().unwrap_or_default().max(heading.len())
             })
             .collect();
+        let is_number: Vec<bool> = (0..self.headings.len())
+            .map(|column| self.rows.iter().any(|row| row[column].is_number()))
+            .collect();
         let headings = self
             .headings
             .iter()
@@ -83,8 +88,7 @@ impl Table {
             .collect();
         for row in std::iter::once(&headings).chain(&cells) {
             let mut line = String::new();
-            for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                let is_number = self.rows.iter().any(|row| row[index].is_number());
+            for ((cell, width), is_number) in row.iter().zip(&widths).zip(&is_number) {
                 match is_number {
                     true => line.push_str(&format!("{cell:>width$}  ")),
                     false => line.push_str(&format!("{cell:<width$}  ")),
@@ -99,10 +103,20 @@ impl Table {
 fn text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        // What a client calls itself must not move the cursor.
-        Value::String(text) => text.replace(char::is_control, "\u{fffd}"),
+        Value::String(text) => sanitized(text),
+        Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(","),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| format!("{}({})", sanitized(name), text(value)))
+            .collect::<Vec<_>>()
+            .join(" "),
         other => other.to_string(),
     }
+}
+
+/// Text from a peer, without what would move the cursor.
+fn sanitized(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// Prints a line. If nobody reads it any more, that is an error; with `println!` it is a panic.
@@ -131,6 +145,14 @@ impl Output {
         match self.format {
             Format::Table => line(text),
             Format::Json => Ok(()),
+        }
+    }
+
+    /// Tells people something about what is printed, on standard error: output that is piped to
+    /// another program holds only the table. Programs that read JSON need no words.
+    pub(crate) fn remark(self, text: impl Display) {
+        if self.format == Format::Table {
+            eprintln!("{text}");
         }
     }
 }
@@ -167,6 +189,16 @@ mod tests {
             "GROUP\na\u{fffd}[2J\u{fffd}b\n"
         );
         assert_eq!(table.to_json()[0]["group"], "a\x1b[2J\nb");
+    }
+
+    #[test]
+    fn arrays_are_lists_in_a_table() {
+        let mut table = Table::new(&["REPLICAS"]);
+        table.row(vec![vec![1, 2].into()]);
+        let mut out = Vec::new();
+        table.write(&mut out).expect("written to memory");
+        assert_eq!(String::from_utf8_lossy(&out), "REPLICAS\n1,2\n");
+        assert_eq!(table.to_json()[0]["replicas"][1], 2);
     }
 
     #[test]

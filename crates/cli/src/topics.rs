@@ -1,11 +1,12 @@
 //! `kohort topics`.
 
+use std::collections::HashMap;
+
 use clap::{Args, Subcommand};
 use kohort::{
     ByteString, IsolationLevel, OffsetSpec, TopicPartition,
     admin::{ConfigResource, ConfigSource, NewTopic},
 };
-use serde_json::Value;
 
 use crate::{
     client::Connect,
@@ -225,23 +226,14 @@ async fn partitions(
                 topic.name.to_string().into(),
                 partition.partition.into(),
                 partition.leader.into(),
-                ids(&partition.replicas),
-                ids(&partition.in_sync),
+                partition.replicas.clone().into(),
+                partition.in_sync.clone().into(),
                 earliest.into(),
                 latest.into(),
             ]);
         }
     }
     Ok(table)
-}
-
-fn ids(brokers: &[i32]) -> Value {
-    brokers
-        .iter()
-        .map(i32::to_string)
-        .collect::<Vec<_>>()
-        .join(",")
-        .into()
 }
 
 /// The offsets of partitions, in their order; `None` for those whose leader does not answer.
@@ -267,12 +259,10 @@ pub(crate) async fn listed_offsets(
     let listed = admin
         .list_offsets(&wanted, IsolationLevel::ReadUncommitted)
         .await;
-    let offset = |wanted: &TopicPartition| {
-        let found = listed.iter().find(|(partition, _)| partition == wanted);
-        let Some((_, found)) = found else {
-            return Ok(None);
-        };
-        found.as_ref().map(|it| it.offset).map_err(Clone::clone)
+    let listed: HashMap<_, _> = listed.into_iter().collect();
+    let offset = |wanted: &TopicPartition| match listed.get(wanted) {
+        Some(found) => found.as_ref().map(|it| it.offset).map_err(Clone::clone),
+        None => Ok(None),
     };
     partitions.iter().map(offset).collect()
 }

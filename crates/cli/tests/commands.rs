@@ -539,7 +539,7 @@ async fn a_properties_file_says_how_the_cluster_is_reached() {
     let secured = format!(
         "{servers}security.protocol = SASL_PLAINTEXT\nsasl.mechanism = PLAIN\nsasl.jaas.config = nonsense\n"
     );
-    for (text, part) in [(secured.as_str(), "sasl"), ("group.id = g\n", "group.id")] {
+    for (text, part) in [(secured.as_str(), "sasl"), ("grup.id = g\n", "grup.id")] {
         let (is_well, errors) = list(text, &[]).await;
         assert!(
             !is_well && errors.contains(path) && errors.contains(part),

@@ -38,7 +38,7 @@ pub(crate) async fn by_leader<T: Clone, V>(
     }
     let mut done: Vec<Option<(TopicPartition, Result<V>)>> = Vec::new();
     done.resize_with(order.len(), || None);
-    let mut retry = cluster.retry_for(api.name(), timeout);
+    let mut retry = cluster.retry_for(format!("complete {}", api.name()), timeout);
     while !left.is_empty() {
         let (leaders, mut failed) = share_out(cluster, api, &left).await;
         let mut calls = Vec::new();

@@ -76,7 +76,7 @@ pub enum Error {
         message: Option<ByteString>,
     },
     /// No connection to a broker came about.
-    #[error("{} cannot be reached: {source}", at(.address, .broker))]
+    #[error("could not connect to {}: {}", at(.address, .broker), reason(.source))]
     #[non_exhaustive]
     Connect {
         /// The broker's id; negative for a bootstrap server.
@@ -107,6 +107,17 @@ pub enum Error {
         address: String,
         /// How it ended.
         reason: String,
+    },
+    /// Another server than a Kafka broker answers at the address, or one that expects TLS.
+    ///
+    /// Trying again can help: a load balancer may answer for its brokers while none is up.
+    #[error("no Kafka broker at {address}: {problem}")]
+    #[non_exhaustive]
+    NotKafka {
+        /// The address.
+        address: String,
+        /// What answers there.
+        problem: String,
     },
     /// A broker broke the protocol; the connection to it has been closed.
     #[error("{} broke the protocol: {problem}", at(.address, .broker))]
@@ -140,12 +151,12 @@ pub enum Error {
         source: EncodeError,
     },
     /// It took too long.
-    #[error("{what} was given up after {} ms{}", .after.as_millis(), because(.last))]
+    #[error("could not {what} within {}{}", short(.after), because(.what, .last))]
     #[non_exhaustive]
     Timeout {
-        /// What was being done.
+        /// What was not done in time, as a verb: "list the groups".
         what: String,
-        /// How long was waited.
+        /// The time limit.
         after: Duration,
         /// What went wrong last, if anything did.
         last: Option<Box<Error>>,
@@ -221,9 +232,32 @@ fn at(address: &str, broker: &i32) -> String {
     }
 }
 
-fn because(last: &Option<Box<Error>>) -> String {
-    last.as_ref()
-        .map_or(String::new(), |error| format!(" ({error})"))
+/// What went wrong last, without an address that `what` has named.
+fn because(what: &str, last: &Option<Box<Error>>) -> String {
+    match last.as_deref() {
+        Some(Error::Connect {
+            address, source, ..
+        }) if what.ends_with(address.as_str()) => format!(": {}", reason(source)),
+        Some(error) => format!(": {error}"),
+        None => String::new(),
+    }
+}
+
+/// Why a connection failed, without the system's number for it.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut characters = text.chars();
+    let first = characters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(characters).collect()
+}
+
+/// A duration as people write it: `10s`, `1.5s`, `250ms`.
+fn short(duration: &Duration) -> String {
+    match duration.as_millis() {
+        ms @ ..1000 => format!("{ms}ms"),
+        ms => format!("{}s", (ms as f64 / 100.0).round() / 10.0),
+    }
 }
 
 impl Error {
@@ -231,7 +265,10 @@ impl Error {
     pub fn is_retriable(&self) -> bool {
         match self {
             Error::Kafka { code, .. } => code.is_retriable(),
-            Error::Connect { .. } | Error::Disconnected { .. } | Error::Timeout { .. } => true,
+            Error::Connect { .. }
+            | Error::Disconnected { .. }
+            | Error::NotKafka { .. }
+            | Error::Timeout { .. } => true,
             _ => false,
         }
     }

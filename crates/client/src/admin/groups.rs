@@ -136,7 +136,7 @@ pub(super) fn subject(group_id: &str) -> Subject {
 impl Admin {
     /// The groups of all coordinators, by id.
     pub async fn list_groups(&self, filter: &GroupFilter) -> Result<Vec<GroupListing>> {
-        let mut retry = self.cluster.retry("listing the groups");
+        let mut retry = self.cluster.retry("list the groups");
         loop {
             match retry.attempt(self.list_groups_once(filter)).await {
                 Ok(groups) => return Ok(groups),

@@ -256,7 +256,7 @@ impl Admin {
 
     /// All topics, by name; with `internal` also Kafka's own.
     pub async fn list_topics(&self, internal: bool) -> Result<Vec<Arc<TopicMetadata>>> {
-        let mut retry = self.cluster.retry("listing the topics");
+        let mut retry = self.cluster.retry("list the topics");
         let metadata = loop {
             match retry.attempt(self.cluster.refresh(&Topics::All)).await {
                 Ok(metadata) => break metadata,
@@ -279,7 +279,7 @@ impl Admin {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let mut retry = self.cluster.retry("describing topics");
+        let mut retry = self.cluster.retry("describe topics");
         let topics = Topics::Named(names.to_vec());
         let (metadata, errors) = loop {
             match retry.attempt(self.cluster.refresh_errors(&topics)).await {

@@ -46,7 +46,7 @@ async fn try_commit(
         }
     }
     let to = Destination::Group(group_id.clone());
-    let mut retry = shared.cluster.retry_for("committing offsets", timeout);
+    let mut retry = shared.cluster.retry_for("commit offsets", timeout);
     let mut in_order = InOrder::new(shared, offsets);
     let mut last: Option<Error> = None;
     loop {

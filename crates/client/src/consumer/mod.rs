@@ -343,7 +343,7 @@ impl Consumer {
         let after = self.shared.cluster.config().api_timeout;
         let left = timeout(after, self.leave()).await;
         left.map_err(|_| Error::Timeout {
-            what: "leaving the group".to_owned(),
+            what: "leave the group".to_owned(),
             after,
             last: None,
         })
@@ -460,7 +460,7 @@ impl Consumer {
         };
         let result = timeout(wait, closing).await.unwrap_or_else(|_| {
             Err(Error::Timeout {
-                what: "closing the consumer".to_owned(),
+                what: "close the consumer".to_owned(),
                 after: wait,
                 last: None,
             })

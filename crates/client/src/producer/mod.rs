@@ -165,7 +165,7 @@ impl Producer {
                 Appended::Done(delivery) => return Ok(delivery),
                 Appended::Full => {
                     let waited = timeout_at(deadline, memory).await;
-                    waited.map_err(|_| timed_out("waiting for buffer.memory".to_owned()))?;
+                    waited.map_err(|_| timed_out("get room in buffer.memory".to_owned()))?;
                 }
                 Appended::UnknownTopic => {
                     let name = ByteString::from(record.topic);

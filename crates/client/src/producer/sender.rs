@@ -135,7 +135,7 @@ impl Sender {
     fn too_late(&self, outcome: &Outcome, last: Option<&Error>) -> Error {
         let last = last.or(self.unreachable.as_ref());
         Error::Timeout {
-            what: format!("writing to partition {}", outcome.partition),
+            what: format!("write to partition {}", outcome.partition),
             after: self.accumulator.config.delivery_timeout,
             last: last.cloned().map(Box::new),
         }

@@ -73,14 +73,21 @@ impl Cluster {
     /// A cluster whose brokers are known: it has been reached.
     pub async fn connect(config: ClientConfig) -> Result<Cluster> {
         let cluster = Cluster::new(config)?;
-        let mut retry = cluster.retry("reaching the cluster");
+        cluster.reach(|_| true).await?;
+        Ok(cluster)
+    }
+
+    /// Waits until a broker answers, within [`ClientConfig::api_timeout`]. After each failed attempt
+    /// `go_on` decides whether there is another.
+    pub async fn reach(&self, mut go_on: impl FnMut(&Error) -> bool) -> Result<()> {
+        let servers = self.0.config.bootstrap_servers.join(", ");
+        let mut retry = self.retry(format!("reach {servers}"));
+        let no_topics = Topics::Named(Vec::new());
         loop {
-            match retry
-                .attempt(cluster.refresh(&Topics::Named(Vec::new())))
-                .await
-            {
-                Ok(_) => return Ok(cluster),
-                Err(error) => retry.failed(error).await?,
+            match retry.attempt(self.refresh(&no_topics)).await {
+                Ok(_) => return Ok(()),
+                Err(error) if go_on(&error) => retry.failed(error).await?,
+                Err(error) => return Err(error),
             }
         }
     }
@@ -96,12 +103,12 @@ impl Cluster {
         self.0.brokers.close();
     }
 
-    /// Attempts at `what` under [`ClientConfig::api_timeout`].
+    /// Attempts to do `what` ("list the groups") within [`ClientConfig::api_timeout`].
     pub fn retry(&self, what: impl Into<String>) -> Retry {
         self.retry_for(what, self.0.config.api_timeout)
     }
 
-    /// Attempts at `what` for as long as `timeout`.
+    /// Attempts to do `what` ("list the groups") within `timeout`.
     pub fn retry_for(&self, what: impl Into<String>, timeout: Duration) -> Retry {
         Retry::new(what, timeout, self.0.config.retry_backoff)
     }
@@ -177,7 +184,7 @@ impl Cluster {
         request: impl Fn(i16) -> R,
         check: impl Fn(&R::Response) -> Result<()>,
     ) -> Result<(R::Response, Option<Error>)> {
-        let mut retry = self.retry_for(R::API_KEY.name(), timeout);
+        let mut retry = self.retry_for(format!("complete {}", R::API_KEY.name()), timeout);
         let mut earlier = None;
         loop {
             let attempt = async {
@@ -217,7 +224,10 @@ impl Cluster {
     pub fn note_error(&self, to: &Destination, error: &Error) {
         let gone = matches!(
             error,
-            Error::Connect { .. } | Error::Disconnected { .. } | Error::Timeout { .. }
+            Error::Connect { .. }
+                | Error::Disconnected { .. }
+                | Error::NotKafka { .. }
+                | Error::Timeout { .. }
         );
         let code = match error {
             Error::Kafka { code, .. } => *code,

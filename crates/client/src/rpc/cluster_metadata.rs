@@ -108,7 +108,7 @@ impl Cluster {
         if let Some(topic) = self.metadata().topic(name) {
             return Ok(topic.clone());
         }
-        let mut retry = self.retry_for(format!("learning about topic {name}"), timeout);
+        let mut retry = self.retry_for(format!("find topic {name}"), timeout);
         let mut unknown = 0;
         loop {
             let topics = Topics::Named(vec![name.clone()]);

@@ -5,6 +5,8 @@ use std::{collections::VecDeque, io};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::foreign::Foreign;
+
 /// Frames up to this length share one buffer and are copied out of it, so that who keeps a small
 /// answer does not keep a large buffer. Longer ones get memory of their own.
 const BUFFER_LENGTH: usize = 16 << 10;
@@ -79,9 +81,15 @@ impl<S: AsyncRead + Unpin> FrameReader<S> {
         let length = match usize::try_from(length) {
             Ok(length) if length <= self.limit => length,
             _ => {
+                let invalid = |problem: Box<dyn std::error::Error + Send + Sync>| {
+                    io::Error::new(io::ErrorKind::InvalidData, problem)
+                };
+                if let Some(foreign) = Foreign::recognize(*prefix) {
+                    return Err(invalid(foreign.into()));
+                }
                 let limit = self.limit;
-                let problem = format!("an answer of {length} bytes; the limit is {limit}");
-                return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+                let problem = format!("a response of {length} bytes, over the limit of {limit}");
+                return Err(invalid(problem.into()));
             }
         };
         if 4 + length > BUFFER_LENGTH {
@@ -106,7 +114,7 @@ fn ended_if(ended: bool) -> io::Result<()> {
     match ended {
         true => Err(io::Error::new(
             io::ErrorKind::UnexpectedEof,
-            "the broker closed it",
+            "the broker closed the connection",
         )),
         false => Ok(()),
     }
@@ -204,6 +212,18 @@ mod tests {
                 reader.next().await.unwrap_err().kind(),
                 io::ErrorKind::InvalidData
             );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_of_another_protocol_is_named() {
+        for (start, expected) in [
+            (&b"HTTP/1.1 400 Bad Request"[..], Foreign::Http),
+            (b"SSH-2.0-OpenSSH_9.2", Foreign::Ssh),
+            (b"\x15\x03\x03\x00\x02\x02\x32", Foreign::Tls),
+        ] {
+            let error = FrameReader::new(start, 100 << 20).next().await.unwrap_err();
+            assert_eq!(Foreign::of(&error), Some(expected));
         }
     }
 

@@ -40,6 +40,7 @@ mod cluster_metadata;
 mod config;
 mod connection;
 mod exchange;
+mod foreign;
 mod frames;
 mod jaas;
 mod metadata;

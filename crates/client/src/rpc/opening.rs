@@ -11,10 +11,15 @@ use kohort_wire::{
 use tokio::{io::AsyncWriteExt, time::Instant};
 
 use super::{
-    ApiVersions, ClientConfig, Connection, connection::encode, frames::FrameReader, tls,
-    transport::Transport,
+    ApiVersions, ClientConfig, Connection, connection::encode, foreign::Foreign,
+    frames::FrameReader, tls, transport::Transport,
 };
 use crate::{Error, Result};
+
+/// What a broker older than Kafka 0.10 does with a request it doesn't know (KIP-35), and what other
+/// servers may do too.
+const CLOSED_AT_FIRST_REQUEST: &str = "closed at the first request: \
+    does the server expect TLS or SASL, or is it older than Kafka 0.10?";
 
 /// A connection before it can be used: one request at a time.
 pub(super) struct Opening<'a> {
@@ -143,11 +148,25 @@ impl<'a> Opening<'a> {
             self.reader.next().await
         };
         let answer = exchange.await.map_err(|error| {
-            not_by_tls(self.address, &error).unwrap_or_else(|| Error::Disconnected {
+            if let Some(error) = not_by_tls(self.address, &error) {
+                return error;
+            }
+            let address = self.address.to_owned();
+            if let Some(foreign) = Foreign::of(&error) {
+                return Error::NotKafka {
+                    address,
+                    problem: foreign.to_string(),
+                };
+            }
+            let closed = error.kind() == io::ErrorKind::UnexpectedEof;
+            Error::Disconnected {
                 broker: self.broker,
-                address: self.address.to_owned(),
-                reason: error.to_string(),
-            })
+                address,
+                reason: match closed && correlation_id == 0 {
+                    true => CLOSED_AT_FIRST_REQUEST.to_owned(),
+                    false => error.to_string(),
+                },
+            }
         })?;
         match frame::correlation_id(&answer) {
             Ok(id) if id == correlation_id => Ok(answer),

@@ -42,7 +42,7 @@ const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
 #[derive(Debug)]
 pub struct Retry {
     what: String,
-    started: Instant,
+    timeout: Duration,
     deadline: Instant,
     backoff: Backoff,
     failures: u32,
@@ -51,13 +51,12 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Attempts at `what`, which is named in the error, for as long as `timeout`.
+    /// Attempts to do `what` ("list the groups"), which errors name, within `timeout`.
     pub fn new(what: impl Into<String>, timeout: Duration, backoff: Backoff) -> Retry {
-        let started = Instant::now();
         Retry {
             what: what.into(),
-            started,
-            deadline: started + timeout.min(NEVER),
+            timeout,
+            deadline: Instant::now() + timeout.min(NEVER),
             backoff,
             failures: 0,
             last: None,
@@ -110,7 +109,7 @@ impl Retry {
             Some(timeout @ Error::Timeout { .. }) => timeout,
             last => Error::Timeout {
                 what: self.what.clone(),
-                after: self.started.elapsed(),
+                after: self.timeout,
                 last: last.map(Box::new),
             },
         }
@@ -146,7 +145,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn retrying_ends_at_the_deadline_and_tells_the_last_error() {
-        let mut retry = Retry::new("asking", Duration::from_secs(5), BACKOFF);
+        let mut retry = Retry::new("ask", Duration::from_secs(5), BACKOFF);
         let disconnected = Error::Disconnected {
             broker: 1,
             address: "here".into(),
@@ -157,13 +156,13 @@ mod tests {
                 break error;
             }
         };
-        assert!(error.to_string().ends_with("ended: gone)"), "{error}");
+        assert!(error.to_string().ends_with("ended: gone"), "{error}");
         assert!(retry.failures() > 4);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_attempt_that_the_deadline_ends_tells_why_those_before_it_failed() {
-        let mut retry = Retry::new("asking", Duration::from_secs(5), BACKOFF);
+        let mut retry = Retry::new("ask", Duration::from_secs(5), BACKOFF);
         let disconnected = Error::Disconnected {
             broker: 1,
             address: "here".into(),
@@ -172,12 +171,12 @@ mod tests {
         retry.failed(disconnected).await.unwrap();
         let error = retry.attempt::<()>(std::future::pending()).await;
         let error = error.unwrap_err().to_string();
-        assert!(error.ends_with("ended: gone)"), "{error}");
+        assert!(error.ends_with("ended: gone"), "{error}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_cannot_be_helped_is_not_retried() {
-        let mut retry = Retry::new("asking", Duration::from_secs(5), BACKOFF);
+        let mut retry = Retry::new("ask", Duration::from_secs(5), BACKOFF);
         assert!(matches!(
             retry.failed(Error::Closed).await,
             Err(Error::Closed)

@@ -239,7 +239,7 @@ mod tests {
         working.store(false, Ordering::Relaxed);
         let error = source.token(1, "a:1").await.unwrap_err();
         assert!(error.is_retriable());
-        let expected = "a:1 (broker 1) cannot be reached: there is no token: closed";
+        let expected = "could not connect to a:1 (broker 1): there is no token: closed";
         assert_eq!(error.to_string(), expected);
     }
 }

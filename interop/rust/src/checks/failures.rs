@@ -140,7 +140,7 @@ impl Groups {
 async fn coordinator(admin: &Admin, group: &str) -> Checked<i32> {
     let to = Destination::Group(group.into());
     // The topic with the offsets may still have to be created.
-    let mut retry = admin.cluster().retry("finding a coordinator");
+    let mut retry = admin.cluster().retry("find a coordinator");
     loop {
         match admin.cluster().connection(&to, Lane::Main).await {
             Ok(connection) => return Ok(connection.broker()),
