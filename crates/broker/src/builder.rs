@@ -199,6 +199,9 @@ impl Builder {
             let value = definition
                 .check(&value)
                 .map_err(|error| StartError::Setting(error.to_string()))?;
+            if !definition.has_effect {
+                warn!("{name} has no effect in kohort");
+            }
             values.insert(name, value);
         }
         let mut folder = self.folder;

@@ -242,3 +242,245 @@ async fn settings_that_do_not_exist_or_cannot_be_keep_the_broker_from_starting()
         assert!(error.to_string().contains(part), "{error}");
     }
 }
+
+/// Kafka documents it as "keep forever".
+#[tokio::test]
+async fn an_empty_cleanup_policy_keeps_everything() {
+    let broker = builder()
+        .set("log.retention.check.interval.ms", "10")
+        .start()
+        .await
+        .unwrap();
+    let mut client = Client::connect(&broker).await;
+    for (name, policy) in [("set", ""), ("subtracted", "delete"), ("deletes", "delete")] {
+        let configs = [
+            ("cleanup.policy", policy),
+            ("retention.ms", "1"),
+            ("internal.segment.bytes", "100"),
+        ];
+        client.create_topic_with(name, 1, &configs).await;
+    }
+    let c = &mut client;
+    let code = alter(c, TOPIC, "subtracted", "cleanup.policy", 3, "delete").await;
+    assert_eq!(code, ErrorCode::NONE);
+    for name in ["set", "subtracted"] {
+        let (policy, source) = value(c, TOPIC, name, "cleanup.policy").await;
+        assert_eq!((policy.as_str(), source), ("", 1));
+    }
+    for name in ["set", "subtracted", "deletes"] {
+        for text in ["a", "b", "c"] {
+            c.produce(name, 0, &[text]).await;
+        }
+    }
+    // Retention has been at work, and not at these.
+    while c.fetch("deletes", 0, 0).await.error_code != ErrorCode::OFFSET_OUT_OF_RANGE {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    for name in ["set", "subtracted"] {
+        assert_eq!(values(&c.fetch(name, 0, 0).await), ["a", "b", "c"]);
+    }
+}
+
+#[tokio::test]
+async fn lists_are_what_kafka_lets_them_be() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    let c = &mut client;
+    for value in ["delete,delete", "delete,", "forget", ",", "DELETE"] {
+        let code = alter(c, TOPIC, "t", "cleanup.policy", 0, value).await;
+        assert_eq!(code, ErrorCode::INVALID_CONFIG, "{value}");
+    }
+    for (name, value) in [
+        ("group.consumer.assignors", ""),
+        ("group.coordinator.rebalance.protocols", ""),
+        ("log.retention.hours", "0"),
+    ] {
+        assert!(builder().set(name, value).start().await.is_err(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_offsets_topic_cannot_be_made_to_lose_offsets() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    let c = &mut client;
+    let topic = "__consumer_offsets";
+    // Not by whoever creates it,
+    for configs in [&[][..], &[("cleanup.policy", "compact,delete")]] {
+        let created = c.ask(7, create_topic(topic, 1, configs)).await;
+        assert_eq!(created.topics[0].error_code, ErrorCode::INVALID_CONFIG);
+    }
+    c.create_topic_with(topic, 1, &[("cleanup.policy", "compact")])
+        .await;
+    // by a change of its settings,
+    for (operation, value) in [
+        (0, "delete"),
+        (0, ""),
+        (1, ""),
+        (2, "delete"),
+        (3, "compact"),
+    ] {
+        let code = alter(c, TOPIC, topic, "cleanup.policy", operation, value).await;
+        assert_eq!(code, ErrorCode::INVALID_CONFIG, "{operation} {value}");
+    }
+    let replace = AlterConfigsRequest {
+        resources: vec![AlterConfigsResource {
+            resource_type: TOPIC,
+            resource_name: topic.into(),
+            configs: vec![AlterableConfig {
+                name: "retention.ms".into(),
+                value: Some("1000".into()),
+            }],
+        }],
+        validate_only: false,
+    };
+    let replaced = c.ask(2, replace).await;
+    assert_eq!(replaced.responses[0].error_code, ErrorCode::INVALID_CONFIG);
+    assert_eq!(value(c, TOPIC, topic, "cleanup.policy").await.0, "compact");
+    // by removing its records,
+    let delete = DeleteRecordsRequest {
+        topics: vec![DeleteRecordsTopic {
+            name: topic.into(),
+            partitions: vec![DeleteRecordsPartition {
+                partition_index: 0,
+                offset: -1,
+            }],
+        }],
+        ..DeleteRecordsRequest::default()
+    };
+    let deleted = c.ask(2, delete).await;
+    let deleted = &deleted.topics[0].partitions[0];
+    assert_eq!(deleted.error_code, ErrorCode::INVALID_TOPIC_EXCEPTION);
+    // or all of it.
+    let delete = DeleteTopicsRequest {
+        topic_names: vec![topic.into()],
+        ..DeleteTopicsRequest::default()
+    };
+    let deleted = c.ask(5, delete).await;
+    assert_eq!(deleted.responses[0].error_code, ErrorCode::INVALID_REQUEST);
+    // What loses nothing may be changed.
+    let code = alter(c, TOPIC, topic, "compression.type", 0, "zstd").await;
+    assert_eq!(code, ErrorCode::NONE);
+}
+
+#[tokio::test]
+async fn settings_that_only_kafka_has_a_use_for_are_accepted_and_shown() {
+    let broker = builder().set("num.io.threads", "4").start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    let throttled = "follower.replication.throttled.replicas";
+    let configs = [("local.retention.ms", "1000"), (throttled, "0:1,1:1")];
+    client.create_topic_with("t", 1, &configs).await;
+    let c = &mut client;
+    for (kind, name, setting, wanted, source) in [
+        (TOPIC, "t", "local.retention.ms", "1000", 1),
+        (TOPIC, "t", throttled, "0:1,1:1", 1),
+        (TOPIC, "t", "remote.storage.enable", "false", 5),
+        (
+            TOPIC,
+            "t",
+            "max.decompressed.message.bytes",
+            "2147483647",
+            5,
+        ),
+        (GROUP, "g", "share.session.timeout.ms", "45000", 5),
+        (BROKER, "1", "num.io.threads", "4", 4),
+    ] {
+        let (value, found) = value(c, kind, name, setting).await;
+        assert_eq!((value.as_str(), found), (wanted, source), "{setting}");
+    }
+    let dlq = "errors.deadletterqueue.topic.name";
+    assert_eq!(alter(c, GROUP, "g", dlq, 0, "dlq.x").await, ErrorCode::NONE);
+    assert_eq!(value(c, GROUP, "g", dlq).await.0, "dlq.x");
+    let code = alter(c, TOPIC, "t", "local.retention.ms", 0, "soon").await;
+    assert_eq!(code, ErrorCode::INVALID_CONFIG);
+    // What would weaken the broker if it had no effect is not accepted.
+    for name in [
+        "authorizer.class.name",
+        "sasl.enabled.mechanisms",
+        "log.dir",
+    ] {
+        assert!(builder().set(name, "x").start().await.is_err(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_setting_that_does_not_exist_can_be_deleted_and_not_set() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    for (kind, name) in [(TOPIC, "t"), (GROUP, "g"), (BROKER, "1"), (BROKER, "")] {
+        let code = alter(&mut client, kind, name, "no.such", 1, "").await;
+        assert_eq!(code, ErrorCode::NONE, "{kind}");
+        let code = alter(&mut client, kind, name, "no.such", 0, "1").await;
+        assert_ne!(code, ErrorCode::NONE, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_mentioned_twice_is_refused_or_counts_once_as_in_kafka() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 2).await;
+    client.produce("t", 0, &["a", "b"]).await;
+    let c = &mut client;
+
+    let partition = |index| ListOffsetsPartition {
+        partition_index: index,
+        timestamp: -1,
+        ..ListOffsetsPartition::default()
+    };
+    let topic = |indexes: &[i32]| ListOffsetsTopic {
+        name: "t".into(),
+        partitions: indexes.iter().map(|&index| partition(index)).collect(),
+    };
+    // In one mention of the topic, and in two.
+    for topics in [vec![topic(&[0, 1, 0])], vec![topic(&[0, 1]), topic(&[0])]] {
+        let request = ListOffsetsRequest {
+            topics,
+            ..ListOffsetsRequest::default()
+        };
+        let answer = c.ask(7, request).await;
+        for partition in answer.topics.iter().flat_map(|topic| &topic.partitions) {
+            let (code, offset) = match partition.partition_index {
+                0 => (ErrorCode::INVALID_REQUEST, -1),
+                _ => (ErrorCode::NONE, 0),
+            };
+            assert_eq!((partition.error_code, partition.offset), (code, offset));
+        }
+    }
+
+    let partition = |offset| DeleteRecordsPartition {
+        partition_index: 0,
+        offset,
+    };
+    let request = DeleteRecordsRequest {
+        topics: vec![DeleteRecordsTopic {
+            name: "t".into(),
+            partitions: vec![partition(2), partition(1)],
+        }],
+        ..DeleteRecordsRequest::default()
+    };
+    let answer = c.ask(2, request).await;
+    let deleted: Vec<_> = answer.topics[0]
+        .partitions
+        .iter()
+        .map(|partition| partition.low_watermark)
+        .collect();
+    assert_eq!(deleted, [1]);
+
+    let config = |value: &str| AlterableConfig {
+        name: "retention.ms".into(),
+        value: Some(value.into()),
+    };
+    let request = AlterConfigsRequest {
+        resources: vec![AlterConfigsResource {
+            resource_type: TOPIC,
+            resource_name: "t".into(),
+            configs: vec![config("1000000"), config("2000000")],
+        }],
+        validate_only: false,
+    };
+    let answer = c.ask(2, request).await;
+    assert_eq!(answer.responses[0].error_code, ErrorCode::INVALID_REQUEST);
+}

@@ -12,17 +12,25 @@ pub enum CleanupPolicy {
     Compact,
     /// Both.
     CompactAndDelete,
+    /// Neither: everything is kept forever.
+    Keep,
 }
 
 impl CleanupPolicy {
     /// Whether old segments are deleted.
     pub const fn deletes(self) -> bool {
-        !matches!(self, CleanupPolicy::Compact)
+        match self {
+            CleanupPolicy::Delete | CleanupPolicy::CompactAndDelete => true,
+            CleanupPolicy::Compact | CleanupPolicy::Keep => false,
+        }
     }
 
     /// Whether only the latest record of a key is kept.
     pub const fn compacts(self) -> bool {
-        !matches!(self, CleanupPolicy::Delete)
+        match self {
+            CleanupPolicy::Compact | CleanupPolicy::CompactAndDelete => true,
+            CleanupPolicy::Delete | CleanupPolicy::Keep => false,
+        }
     }
 }
 

@@ -10,13 +10,13 @@ use super::{
 };
 use crate::{
     settings::{self, Change, Table, Values, View, list},
-    topics::{ChangeError, Snapshot},
+    topics::{ChangeError, OFFSETS_TOPIC, Snapshot},
 };
 
 /// What is to become of one setting.
 #[derive(Debug, Clone)]
 enum Operation {
-    Set(Option<String>),
+    Set(String),
     Delete,
     /// Of a list: adds elements.
     Append(String),
@@ -35,15 +35,22 @@ struct Alteration {
 
 pub(super) async fn replace(call: Call, request: AlterConfigsRequest) -> AlterConfigsResponse {
     let alterations = request.resources.into_iter().map(|resource| {
-        let operations = resource.configs.into_iter().map(|config| {
-            let value = config.value.map(|value| value.to_string());
-            (config.name.to_string(), Operation::Set(value))
+        let names = resource.configs.iter().map(|config| &*config.name);
+        let operations = each_once(names).and_then(|()| {
+            let operations = resource.configs.iter().map(|config| {
+                let name = config.name.to_string();
+                match &config.value {
+                    Some(value) => Ok((name, Operation::Set(value.to_string()))),
+                    None => Err(needs_value(&name)),
+                }
+            });
+            operations.collect()
         });
         Alteration {
             resource_type: resource.resource_type,
             resource_name: resource.resource_name,
             replaces_all: true,
-            operations: Ok(operations.collect()),
+            operations,
         }
     });
     let results = alter(&call, alterations.collect(), request.validate_only).await;
@@ -80,14 +87,23 @@ pub(super) async fn change(
 fn operations(
     configs: Vec<IncrementalAlterableConfig>,
 ) -> Result<Vec<(String, Operation)>, ChangeError> {
-    let mut names = BTreeSet::new();
-    if !configs.iter().all(|config| names.insert(&*config.name)) {
-        return Err(ChangeError::new(
+    each_once(configs.iter().map(|config| &*config.name))?;
+    configs.into_iter().map(operation).collect()
+}
+
+fn each_once<'a>(mut names: impl Iterator<Item = &'a str>) -> Result<(), ChangeError> {
+    let mut seen = BTreeSet::new();
+    match names.all(|name| seen.insert(name)) {
+        true => Ok(()),
+        false => Err(ChangeError::new(
             ErrorCode::INVALID_REQUEST,
             "A setting may be changed once in a request.",
-        ));
+        )),
     }
-    configs.into_iter().map(operation).collect()
+}
+
+fn needs_value(name: &str) -> ChangeError {
+    ChangeError::new(ErrorCode::INVALID_REQUEST, format!("{name} needs a value."))
 }
 
 fn operation(config: IncrementalAlterableConfig) -> Result<(String, Operation), ChangeError> {
@@ -95,15 +111,10 @@ fn operation(config: IncrementalAlterableConfig) -> Result<(String, Operation), 
     let name = config.name.to_string();
     let operation = match (config.config_operation, value) {
         (1, _) => Operation::Delete,
-        (0, Some(value)) => Operation::Set(Some(value)),
+        (0, Some(value)) => Operation::Set(value),
         (2, Some(value)) => Operation::Append(value),
         (3, Some(value)) => Operation::Subtract(value),
-        (0 | 2 | 3, None) => {
-            return Err(ChangeError::new(
-                ErrorCode::INVALID_REQUEST,
-                format!("{name} needs a value."),
-            ));
-        }
+        (0 | 2 | 3, None) => return Err(needs_value(&name)),
         (other, _) => {
             return Err(ChangeError::new(
                 ErrorCode::INVALID_REQUEST,
@@ -192,7 +203,7 @@ async fn alter_one(
     let change = |before: &Values, snapshot: &Snapshot| {
         let after = apply(table, before, operations, alteration.replaces_all)
             .map_err(|error| as_kafka_says_it(error, resource_type))?;
-        check_whole(resource_type, &after, snapshot)?;
+        check_whole(resource_type, name, &after, snapshot)?;
         Ok(after)
     };
     if validate_only {
@@ -246,19 +257,27 @@ fn apply(
         before.clone()
     };
     for (name, operation) in operations {
-        let definition = table.get(&name).ok_or_else(|| {
-            ChangeError::new(
-                ErrorCode::INVALID_CONFIG,
-                format!("There is no setting {name}."),
-            )
-        })?;
+        let definition = match (table.get(&name), &operation) {
+            (Some(definition), _) => definition,
+            // As in Kafka: it is not set afterwards, as was asked for.
+            (None, Operation::Delete) => {
+                after.remove(&name);
+                continue;
+            }
+            (None, _) => {
+                return Err(ChangeError::new(
+                    ErrorCode::INVALID_CONFIG,
+                    format!("There is no setting {name}."),
+                ));
+            }
+        };
         let current = || {
             let own = before.get(&name).map(String::as_str);
             own.or(definition.default).unwrap_or_default()
         };
         let value = match operation {
-            Operation::Delete | Operation::Set(None) => None,
-            Operation::Set(Some(value)) => Some(value),
+            Operation::Delete => None,
+            Operation::Set(value) => Some(value),
             Operation::Append(_) | Operation::Subtract(_)
                 if definition.kind != settings::Kind::List =>
             {
@@ -307,16 +326,25 @@ fn as_kafka_says_it(error: ChangeError, resource_type: i8) -> ChangeError {
 }
 
 /// What is wrong with the settings as a whole, if anything is.
-fn check_whole(resource_type: i8, after: &Values, snapshot: &Snapshot) -> Result<(), ChangeError> {
-    if resource_type != GROUP {
-        return Ok(());
-    }
-    let view = View {
-        table: settings::GROUP,
-        values: after,
+fn check_whole(
+    resource_type: i8,
+    name: &str,
+    after: &Values,
+    snapshot: &Snapshot,
+) -> Result<(), ChangeError> {
+    let broker = snapshot.settings();
+    let checked = match resource_type {
+        GROUP => {
+            let view = View {
+                table: settings::GROUP,
+                values: after,
+            };
+            settings::check_group(view, broker)
+        }
+        TOPIC if name == OFFSETS_TOPIC => settings::check_offsets_topic(after, broker),
+        _ => Ok(()),
     };
-    settings::check_group(view, snapshot.settings())
-        .map_err(|message| ChangeError::new(ErrorCode::INVALID_CONFIG, message))
+    checked.map_err(|message| ChangeError::new(ErrorCode::INVALID_CONFIG, message))
 }
 
 /// Kafka changes the levels of its Java loggers. There are none here, so each is unknown.

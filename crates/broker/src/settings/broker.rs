@@ -2,11 +2,14 @@
 //! Kafka's; kohort's own begin with `kohort.`.
 
 use super::definition::{Definition, Kind::*, Rule::*, Table};
+use super::{without_effect, words::*};
 
 const MIB: &str = "1048576";
 
 /// All settings of the broker.
-pub(crate) const BROKER: Table = Table(&[
+pub(crate) const BROKER: Table = Table {
+    without_effect: without_effect::BROKER,
+    with_effect: &[
     // Who the broker is and where it is found.
     Definition::new("node.id", Int, "1", "The id of this broker.").rule(AtLeast(0)).at_start(),
     Definition::new("listeners", List, "PLAINTEXT://127.0.0.1:9092", "Where the broker listens; port 0 takes a free one.").at_start(),
@@ -36,16 +39,16 @@ pub(crate) const BROKER: Table = Table(&[
     Definition::new("message.max.bytes", Int, "1048588", "The largest batch that may be appended, as it is stored.").rule(AtLeast(0)),
     Definition::new("min.insync.replicas", Int, "1", "The default of the topics' min.insync.replicas.").rule(AtLeast(1)),
     Definition::new("unclean.leader.election.enable", Bool, "false", "The default of the topics' unclean.leader.election.enable."),
-    Definition::new("compression.type", Text, "producer", "The default of the topics' compression.type.").rule(OneOf(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"])),
+    Definition::new("compression.type", Text, "producer", "The default of the topics' compression.type.").rule(OneOf(StoredCompression::WORDS)),
     Definition::new("compression.gzip.level", Int, "-1", "The default of the topics' compression.gzip.level.").rule(Between(-1, 9)),
     Definition::new("compression.lz4.level", Int, "9", "The default of the topics' compression.lz4.level.").rule(Between(1, 17)),
     Definition::new("compression.zstd.level", Int, "3", "The default of the topics' compression.zstd.level.").rule(Between(-131_072, 22)),
 
     // Logs.
-    Definition::new("log.cleanup.policy", List, "delete", "The default of the topics' cleanup.policy.").rule(SomeOf(&["compact", "delete"])),
-    Definition::new("log.retention.ms", Long, "", "The default of the topics' retention.ms, before log.retention.minutes and log.retention.hours.").unset().rule(AtLeast(-1)),
-    Definition::new("log.retention.minutes", Int, "", "log.retention.ms in minutes.").unset(),
-    Definition::new("log.retention.hours", Int, "168", "log.retention.ms in hours."),
+    Definition::new("log.cleanup.policy", List, "delete", "The default of the topics' cleanup.policy.").rule(SomeOf(Cleanup::WORDS)),
+    Definition::new("log.retention.ms", Long, "", "The default of the topics' retention.ms, before log.retention.minutes and log.retention.hours; -1: no limit.").unset().rule(AboveZeroOrUnlimited),
+    Definition::new("log.retention.minutes", Int, "", "log.retention.ms in minutes.").unset().rule(AboveZeroOrUnlimited),
+    Definition::new("log.retention.hours", Int, "168", "log.retention.ms in hours.").rule(AboveZeroOrUnlimited),
     Definition::new("log.retention.bytes", Long, "-1", "The default of the topics' retention.bytes."),
     Definition::new("log.retention.check.interval.ms", Long, "300000", "How often logs are looked through for segments to be deleted.").rule(AtLeast(1)).at_start(),
     Definition::new("log.segment.bytes", Int, "1073741824", "The default of the topics' segment.bytes.").rule(AtLeast(1 << 20)),
@@ -59,7 +62,7 @@ pub(crate) const BROKER: Table = Table(&[
     Definition::new("log.flush.interval.messages", Long, "9223372036854775807", "The default of the topics' flush.messages.").rule(AtLeast(1)),
     Definition::new("log.flush.interval.ms", Long, "", "The default of the topics' flush.ms.").unset(),
     Definition::new("log.flush.scheduler.interval.ms", Long, "9223372036854775807", "log.flush.interval.ms, when that is not set.").at_start(),
-    Definition::new("log.message.timestamp.type", Text, "CreateTime", "The default of the topics' message.timestamp.type.").rule(OneOf(&["CreateTime", "LogAppendTime"])),
+    Definition::new("log.message.timestamp.type", Text, "CreateTime", "The default of the topics' message.timestamp.type.").rule(OneOf(Timestamps::WORDS)),
     Definition::new("log.message.timestamp.before.max.ms", Long, "9223372036854775807", "The default of the topics' message.timestamp.before.max.ms.").rule(AtLeast(0)),
     Definition::new("log.message.timestamp.after.max.ms", Long, "3600000", "The default of the topics' message.timestamp.after.max.ms.").rule(AtLeast(0)),
     Definition::new("log.preallocate", Bool, "false", "The default of the topics' preallocate."),
@@ -75,7 +78,7 @@ pub(crate) const BROKER: Table = Table(&[
     Definition::new("producer.id.expiration.ms", Int, "86400000", "How long an idempotent producer that is silent is remembered.").rule(AtLeast(1)),
 
     // Groups.
-    Definition::new("group.coordinator.rebalance.protocols", List, "classic,consumer", "The protocols in which groups may be formed.").rule(SomeOf(&["classic", "consumer"])).at_start(),
+    Definition::new("group.coordinator.rebalance.protocols", List, "classic,consumer", "The protocols in which groups may be formed.").rule(OneOrMoreOf(Protocol::WORDS)).at_start(),
     Definition::new("group.min.session.timeout.ms", Int, "6000", "The shortest session of a member of a classic group.").rule(AtLeast(1)).at_start(),
     Definition::new("group.max.session.timeout.ms", Int, "1800000", "The longest session of a member of a classic group.").rule(AtLeast(1)).at_start(),
     Definition::new("group.initial.rebalance.delay.ms", Int, "3000", "How long an empty classic group waits for more members.").rule(AtLeast(0)).at_start(),
@@ -93,8 +96,8 @@ pub(crate) const BROKER: Table = Table(&[
     Definition::new("group.consumer.min.assignment.interval.ms", Int, "0", "The lower bound of a group's consumer.assignment.interval.ms.").rule(AtLeast(0)).at_start(),
     Definition::new("group.consumer.max.assignment.interval.ms", Int, "15000", "The upper bound of a group's consumer.assignment.interval.ms.").rule(AtLeast(0)).at_start(),
     Definition::new("group.consumer.max.size", Int, "2147483647", "The most members of a consumer group.").rule(AtLeast(1)).at_start(),
-    Definition::new("group.consumer.assignors", List, "uniform,range", "The assignors of consumer groups; the first is the default.").rule(SomeOf(&["uniform", "range"])).at_start(),
-    Definition::new("group.consumer.migration.policy", Text, "bidirectional", "Whether groups with members may change between the protocols.").rule(OneOf(&["bidirectional", "upgrade", "downgrade", "disabled"])).at_start(),
+    Definition::new("group.consumer.assignors", List, "uniform,range", "The assignors of consumer groups; the first is the default.").rule(OneOrMoreOf(AssignorName::WORDS)).at_start(),
+    Definition::new("group.consumer.migration.policy", Text, "bidirectional", "Whether groups with members may change between the protocols.").rule(OneOf(Migration::WORDS)).at_start(),
     Definition::new("group.consumer.regex.refresh.interval.ms", Int, "600000", "How often the topics that a regular expression matches are looked up again.").rule(AtLeast(10_000)).at_start(),
     Definition::new("kohort.group.member.metadata.max.bytes", Int, MIB, "The most bytes of metadata that one member of a group may bring.").rule(AtLeast(1024)).at_start(),
     Definition::new("kohort.group.rewind.unmarked.commits", Bool, "false", "Whether an administrator's commit rewinds a group that has members although its metadata does not begin with kohort:rewind: for user interfaces that cannot set metadata. A consumer without a group membership that shares the group's id by mistake sends the same."),
@@ -106,4 +109,5 @@ pub(crate) const BROKER: Table = Table(&[
     Definition::new("offsets.retention.check.interval.ms", Long, "600000", "How often offsets are looked through for expired ones.").rule(AtLeast(1)).at_start(),
     Definition::new("offsets.topic.num.partitions", Int, "50", "How many partitions __consumer_offsets gets when it is created. Never changed afterwards.").rule(Between(1, 10_000)).at_start(),
     Definition::new("offsets.topic.segment.bytes", Int, "104857600", "The size of the segments of __consumer_offsets.").rule(AtLeast(1)).at_start(),
-]);
+],
+};

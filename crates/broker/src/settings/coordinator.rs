@@ -7,7 +7,10 @@ use kohort_group::{
     coordinator::{Config, GroupOverrides, MigrationPolicy},
 };
 
-use super::{BROKER, GROUP, Values, View, list};
+use super::{
+    BROKER, GROUP, Values, View,
+    words::{AssignorName, Migration},
+};
 
 /// The coordinator's settings, from the broker's and the groups'.
 pub(crate) fn coordinator_config(broker: &Values, groups: &BTreeMap<String, Values>) -> Config {
@@ -15,18 +18,18 @@ pub(crate) fn coordinator_config(broker: &Values, groups: &BTreeMap<String, Valu
         table: BROKER,
         values: broker,
     };
-    let assignors = list(view.text("group.consumer.assignors").unwrap_or_default())
-        .filter_map(|name| match name {
-            "uniform" => Some(Assignor::Uniform),
-            "range" => Some(Assignor::Range),
-            _ => None,
+    let assignors = view.words("group.consumer.assignors").into_iter();
+    let assignors = assignors
+        .map(|name| match name {
+            AssignorName::Uniform => Assignor::Uniform,
+            AssignorName::Range => Assignor::Range,
         })
         .collect();
-    let migration_policy = match view.text("group.consumer.migration.policy") {
-        Some("upgrade") => MigrationPolicy::Upgrade,
-        Some("downgrade") => MigrationPolicy::Downgrade,
-        Some("disabled") => MigrationPolicy::Disabled,
-        _ => MigrationPolicy::Bidirectional,
+    let migration_policy = match view.word("group.consumer.migration.policy") {
+        Migration::Upgrade => MigrationPolicy::Upgrade,
+        Migration::Downgrade => MigrationPolicy::Downgrade,
+        Migration::Disabled => MigrationPolicy::Disabled,
+        Migration::Bidirectional => MigrationPolicy::Bidirectional,
     };
     Config {
         group_min_session_timeout_ms: view.int("group.min.session.timeout.ms"),

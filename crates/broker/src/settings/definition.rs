@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use super::words::Word;
+
 /// The values that differ from their defaults, under their names.
 pub(crate) type Values = BTreeMap<String, String>;
 
@@ -23,8 +25,13 @@ pub(crate) enum Rule {
     AtLeast(i64),
     Between(i64, i64),
     Ratio,
+    /// A negative number stands for no limit; 0 is neither.
+    AboveZeroOrUnlimited,
     OneOf(&'static [&'static str]),
+    /// Of a list: some of these, each once, or none.
     SomeOf(&'static [&'static str]),
+    /// Of a list: some of these, each once, and at least one.
+    OneOrMoreOf(&'static [&'static str]),
 }
 
 /// When a new value takes effect.
@@ -46,6 +53,8 @@ pub(crate) struct Definition {
     pub(crate) rule: Rule,
     pub(crate) change: Change,
     pub(crate) documentation: &'static str,
+    /// Whether it does anything here. Settings that only Kafka has a use for are accepted and shown.
+    pub(crate) has_effect: bool,
     /// The settings of the broker that a topic's setting falls back on, the strongest first, with
     /// the factor that makes one the other's unit.
     pub(crate) fallbacks: &'static [(&'static str, i64)],
@@ -65,7 +74,25 @@ impl Definition {
             rule: Rule::Any,
             change: Change::Live,
             documentation,
+            has_effect: true,
             fallbacks: &[],
+        }
+    }
+
+    /// A setting that is accepted and shown for Kafka's sake.
+    pub(crate) const fn without_effect(
+        name: &'static str,
+        kind: Kind,
+        default: &'static str,
+    ) -> Definition {
+        Definition {
+            has_effect: false,
+            ..Definition::new(
+                name,
+                kind,
+                default,
+                "Accepted for compatibility with Kafka; has no effect in kohort.",
+            )
         }
     }
 
@@ -121,6 +148,10 @@ impl Definition {
                     Rule::Between(least, most) if !(least..=most).contains(&number) => {
                         return Err(bad(format!("between {least} and {most}")));
                     }
+                    Rule::AboveZeroOrUnlimited if number == 0 => {
+                        return Err(bad("at least 1, or -1 for no limit".to_owned()));
+                    }
+                    Rule::AboveZeroOrUnlimited => return Ok(number.max(-1).to_string()),
                     _ => return Ok(number.to_string()),
                 }
             }
@@ -141,15 +172,27 @@ impl Definition {
                     return Err(bad(format!("one of {}", words.join(", "))));
                 }
             }
-            Kind::List => {
-                if let Rule::SomeOf(words) = self.rule
-                    && !list(value).all(|word| words.contains(&word))
-                {
-                    return Err(bad(format!("a list of {}", words.join(", "))));
-                }
-            }
+            Kind::List => return self.check_list(value).map_err(bad),
         }
         Ok(value.to_owned())
+    }
+
+    /// A list in one spelling, or what it has to be.
+    fn check_list(&self, value: &str) -> Result<String, String> {
+        let words: Vec<&str> = match value {
+            "" => Vec::new(),
+            _ => value.split(',').map(str::trim).collect(),
+        };
+        let known = match self.rule {
+            Rule::SomeOf(known) | Rule::OneOrMoreOf(known) => known,
+            _ => return Ok(words.join(",")),
+        };
+        let has_twice = (1..words.len()).any(|at| words[..at].contains(&words[at]));
+        let is_empty = words.is_empty() && matches!(self.rule, Rule::OneOrMoreOf(_));
+        if is_empty || has_twice || !words.iter().all(|word| known.contains(word)) {
+            return Err(format!("a list of {}, each at most once", known.join(", ")));
+        }
+        Ok(words.join(","))
     }
 }
 
@@ -182,15 +225,29 @@ impl fmt::Display for BadValue {
 
 /// A table of settings.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Table(pub(crate) &'static [Definition]);
+pub(crate) struct Table {
+    pub(crate) with_effect: &'static [Definition],
+    pub(crate) without_effect: &'static [Definition],
+}
 
 impl Table {
     pub(crate) fn get(&self, name: &str) -> Option<&'static Definition> {
-        self.0.iter().find(|definition| definition.name == name)
+        self.iter().find(|definition| definition.name == name)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Definition> {
-        self.0.iter()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Definition> + use<> {
+        self.with_effect.iter().chain(self.without_effect)
+    }
+
+    /// The values in their spellings, or what is wrong with one of them. Values of unknown names are
+    /// a newer version's.
+    pub(crate) fn check(&self, values: &Values) -> Result<(), BadValue> {
+        for (name, value) in values {
+            if let Some(definition) = self.get(name) {
+                definition.check(value)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -226,6 +283,17 @@ impl<'a> View<'a> {
 
     pub(crate) fn size(&self, name: &str) -> usize {
         usize::try_from(self.long(name)).unwrap_or_default()
+    }
+
+    /// The word that a setting has.
+    pub(crate) fn word<T: Word>(&self, name: &str) -> T {
+        self.text(name).and_then(T::parse).unwrap_or(T::DEFAULT)
+    }
+
+    /// The words of a list.
+    pub(crate) fn words<T: Word>(&self, name: &str) -> Vec<T> {
+        let words = list(self.text(name).unwrap_or_default());
+        words.filter_map(T::parse).collect()
     }
 
     pub(crate) fn flag(&self, name: &str) -> bool {
@@ -265,5 +333,24 @@ mod tests {
         assert!(SEGMENT.check("99999999999").is_err());
         assert!(POLICY.check("delete,compact").is_ok());
         assert!(POLICY.check("forget").is_err());
+        assert!(POLICY.check("delete,").is_err());
+        assert!(POLICY.check("delete,delete").is_err());
+        assert_eq!(POLICY.check(" delete , compact").unwrap(), "delete,compact");
+    }
+
+    #[test]
+    fn a_list_may_be_empty_where_that_means_something() {
+        assert_eq!(POLICY.check("").unwrap(), "");
+        let protocols = POLICY.rule(Rule::OneOrMoreOf(&["classic"]));
+        assert!(protocols.check("").is_err());
+    }
+
+    #[test]
+    fn zero_is_not_taken_for_unlimited() {
+        let hours = Definition::new("log.retention.hours", Kind::Int, "168", "")
+            .rule(Rule::AboveZeroOrUnlimited);
+        assert!(hours.check("0").is_err());
+        assert_eq!(hours.check("1").unwrap(), "1");
+        assert_eq!(hours.check("-7").unwrap(), "-1");
     }
 }

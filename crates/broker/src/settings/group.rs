@@ -1,9 +1,12 @@
 //! The settings of groups (KIP-848), and their bounds, which are the broker's.
 
 use super::definition::{Definition, Kind::*, Rule::*, Table, View};
+use super::without_effect;
 
 /// All settings of a group.
-pub(crate) const GROUP: Table = Table(&[
+pub(crate) const GROUP: Table = Table {
+    without_effect: without_effect::GROUP,
+    with_effect: &[
     Definition::new(
         "consumer.session.timeout.ms",
         Int,
@@ -51,7 +54,8 @@ pub(crate) const GROUP: Table = Table(&[
     )
     .rule(AtLeast(0))
     .fallbacks(&[("group.consumer.assignment.interval.ms", 1)]),
-]);
+],
+};
 
 /// What is wrong with a group's settings in the light of the broker's, if anything is.
 pub(crate) fn check(values: View<'_>, broker: View<'_>) -> Result<(), String> {

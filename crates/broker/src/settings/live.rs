@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{BROKER, Values, View};
+use super::{BROKER, Values, View, words::Protocol};
 
 /// The settings that hold from start to stop.
 #[derive(Debug, Clone)]
@@ -38,8 +38,7 @@ impl Fixed {
             values,
         };
         let millis = |name| Duration::from_millis(view.long(name).max(0) as u64);
-        let protocols = view.text("group.coordinator.rebalance.protocols");
-        let protocol = |name| super::list(protocols.unwrap_or_default()).any(|word| word == name);
+        let protocols = view.words::<Protocol>("group.coordinator.rebalance.protocols");
         Fixed {
             node_id: view.int("node.id"),
             rack: view.text("broker.rack").map(str::to_owned),
@@ -61,7 +60,7 @@ impl Fixed {
             cleaner_backoff: millis("log.cleaner.backoff.ms"),
             fetch_max_bytes: view.int("fetch.max.bytes"),
             fetch_sessions_max: view.size("max.incremental.fetch.session.cache.slots"),
-            consumer_protocol: protocol("consumer"),
+            consumer_protocol: protocols.contains(&Protocol::Consumer),
             offsets_partitions: view.int("offsets.topic.num.partitions"),
             events_retention_ms: view.long("kohort.group.events.retention.ms"),
             offsets_segment_bytes: view.int("offsets.topic.segment.bytes"),

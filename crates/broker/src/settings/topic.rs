@@ -1,20 +1,23 @@
 //! The settings of topics. Names, types, defaults and bounds are Kafka's (`LogConfig`).
 
 use super::definition::{Definition, Kind::*, Rule::*, Table, Values, View};
+use super::{without_effect, words::*};
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 3_600_000;
 
 /// All settings of a topic.
-pub(crate) const TOPIC: Table = Table(&[
-    Definition::new("cleanup.policy", List, "delete", "What happens to old records: delete them by age and size, compact them to the last of each key, or both.")
-        .rule(SomeOf(&["compact", "delete"])).fallbacks(&[("log.cleanup.policy", 1)]),
+pub(crate) const TOPIC: Table = Table {
+    without_effect: without_effect::TOPIC,
+    with_effect: &[
+    Definition::new("cleanup.policy", List, "delete", "What happens to old records: delete them by age and size, compact them to the last of each key, or both; with an empty list, keep them forever.")
+        .rule(SomeOf(Cleanup::WORDS)).fallbacks(&[("log.cleanup.policy", 1)]),
     Definition::new("compression.gzip.level", Int, "-1", "Kept for Kafka's sake; batches that are compressed again have gzip's usual level.")
         .rule(Between(-1, 9)).fallbacks(&[("compression.gzip.level", 1)]),
     Definition::new("compression.lz4.level", Int, "9", "Kept for Kafka's sake; batches that are compressed again have lz4's usual level.")
         .rule(Between(1, 17)).fallbacks(&[("compression.lz4.level", 1)]),
     Definition::new("compression.type", Text, "producer", "How batches are stored: as the producer compressed them, or compressed again in one way.")
-        .rule(OneOf(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"])).fallbacks(&[("compression.type", 1)]),
+        .rule(OneOf(StoredCompression::WORDS)).fallbacks(&[("compression.type", 1)]),
     Definition::new("compression.zstd.level", Int, "3", "Kept for Kafka's sake; batches that are compressed again have zstd's usual level.")
         .rule(Between(-131_072, 22)).fallbacks(&[("compression.zstd.level", 1)]),
     Definition::new("delete.retention.ms", Long, "86400000", "How long a compacted topic keeps the tombstone of a key.")
@@ -38,7 +41,7 @@ pub(crate) const TOPIC: Table = Table(&[
     Definition::new("message.timestamp.before.max.ms", Long, "9223372036854775807", "How far in the past a record's timestamp may lie.")
         .rule(AtLeast(0)).fallbacks(&[("log.message.timestamp.before.max.ms", 1)]),
     Definition::new("message.timestamp.type", Text, "CreateTime", "Whether records keep the producer's timestamps or get the time of their append.")
-        .rule(OneOf(&["CreateTime", "LogAppendTime"])).fallbacks(&[("log.message.timestamp.type", 1)]),
+        .rule(OneOf(Timestamps::WORDS)).fallbacks(&[("log.message.timestamp.type", 1)]),
     Definition::new("min.cleanable.dirty.ratio", Double, "0.5", "How much of a compacted log has to be new before it is compacted again.")
         .rule(Ratio).fallbacks(&[("log.cleaner.min.cleanable.ratio", 1)]),
     Definition::new("min.compaction.lag.ms", Long, "0", "How long a record stays out of compaction at least.")
@@ -61,7 +64,8 @@ pub(crate) const TOPIC: Table = Table(&[
         .rule(AtLeast(1)).fallbacks(&[("log.roll.ms", 1), ("log.roll.hours", HOUR_MS)]),
     Definition::new("unclean.leader.election.enable", Bool, "false", "Kept for Kafka's sake; there is one replica.")
         .fallbacks(&[("unclean.leader.election.enable", 1)]),
-]);
+],
+};
 
 /// The values that hold for a topic: its own, then the broker's, then the defaults.
 pub(crate) fn effective(own: &Values, broker: View<'_>) -> Values {
@@ -91,4 +95,22 @@ pub(crate) fn inherited(
         };
         Some((name, value))
     })
+}
+
+/// What is wrong with the settings of `__consumer_offsets`, if anything is: offsets must not be
+/// deleted because they are old.
+pub(crate) fn check_offsets_topic(own: &Values, broker: View<'_>) -> Result<(), String> {
+    let values = effective(own, broker);
+    let view = View {
+        table: TOPIC,
+        values: &values,
+    };
+    match view.words::<Cleanup>("cleanup.policy").as_slice() {
+        [Cleanup::Compact] => Ok(()),
+        _ => Err(
+            "cleanup.policy of __consumer_offsets has to be compact, or committed offsets would \
+             be lost"
+                .to_owned(),
+        ),
+    }
 }

@@ -16,7 +16,7 @@ use super::{
     name::{check, collision_form},
     partition::side_by_side,
 };
-use crate::settings::{TOPIC, Values};
+use crate::settings::{TOPIC, Values, check_offsets_topic};
 
 /// How many partitions one request may create, as in Kafka's controller.
 pub(crate) const NEW_PARTITIONS_MAX: usize = 10_000;
@@ -59,7 +59,8 @@ impl Catalog {
         let mut results = Vec::with_capacity(topics.len());
         let mut added = Vec::new();
         for topic in topics {
-            let checked = check_new(&topic, &edited, &collisions, room);
+            let checked = check_new(&topic, &edited, &collisions, room)
+                .and_then(|id| self.check_offsets(&topic).map(|()| id));
             if let Ok(id) = checked {
                 room -= topic.partitions as usize;
                 collisions.insert(collision_form(&topic.name), topic.name.clone());
@@ -145,6 +146,15 @@ impl Catalog {
             Some((name.clone(), Arc::clone(topic)))
         });
         (created.collect(), failed)
+    }
+
+    /// A client may create the groups' topic, but not one that loses their offsets.
+    fn check_offsets(&self, topic: &NewTopic) -> Result<(), ChangeError> {
+        if topic.name != OFFSETS_TOPIC {
+            return Ok(());
+        }
+        check_offsets_topic(&topic.configs, self.snapshot().settings())
+            .map_err(|message| ChangeError::new(ErrorCode::INVALID_CONFIG, message))
     }
 
     /// The topics as they would be.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     data_folder::{CATALOG, DataFolder},
     random_bytes, random_uuid,
-    settings::Values,
+    settings::{BROKER, BadValue, GROUP, TOPIC, Values},
 };
 
 const FORMAT: u32 = 1;
@@ -91,6 +91,27 @@ impl Document {
         }
     }
 
+    /// Whether all settings have values that they can have: what is read as something else could
+    /// delete records.
+    fn check_settings(&self) -> Result<(), (String, BadValue)> {
+        let topics = self.topics.iter().map(|(name, entry)| {
+            let whose = format!("topic {name}");
+            (whose, TOPIC, &entry.configs)
+        });
+        let groups = self.groups.iter().map(|(group_id, values)| {
+            let whose = format!("group {group_id}");
+            (whose, GROUP, values)
+        });
+        let broker = [
+            ("the cluster".to_owned(), BROKER, &self.cluster),
+            ("the broker".to_owned(), BROKER, &self.broker),
+        ];
+        for (whose, table, values) in topics.chain(groups).chain(broker) {
+            table.check(values).map_err(|error| (whose, error))?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn is_deleted(&self, id: Uuid) -> bool {
         self.deleted.contains_key(&id.to_string())
     }
@@ -144,6 +165,9 @@ impl Store {
                 "has format {found}; this version of kohort reads format {FORMAT}"
             )));
         }
+        document
+            .check_settings()
+            .map_err(|(whose, error)| bad(format!("has a bad setting of {whose}: {error}")))?;
         Ok(document)
     }
 
@@ -187,6 +211,7 @@ mod tests {
         for text in [
             "{",
             "{\"format\":9,\"cluster_id\":\"\",\"node_id\":1,\"next_producer_id\":0}",
+            "{\"format\":1,\"cluster_id\":\"\",\"node_id\":1,\"next_producer_id\":0,\"topics\":{\"t\":{\"id\":\"AAAAAAAAAAAAAAAAAAAAAQ\",\"partitions\":1,\"configs\":{\"cleanup.policy\":\"forget\"}}}}",
         ] {
             fs::write(folder.path().join(CATALOG), text).unwrap();
             assert!(store.open(1).is_err());

@@ -3,7 +3,9 @@
 use kohort_log::{CleanupPolicy, LogConfig};
 use kohort_wire::records::{Compression, TimestampType};
 
-use crate::settings::{TOPIC, Values, View, effective_topic, list};
+use crate::settings::{
+    Cleanup, StoredCompression, TOPIC, Timestamps, Values, View, effective_topic,
+};
 
 /// How much memory all partitions together keep of their newest batches, at most.
 const CACHE_BYTES: usize = 64 << 20;
@@ -36,29 +38,34 @@ pub(crate) fn partition_config(
         table: TOPIC,
         values: &values,
     };
-    let has =
-        |word: &str| list(view.text("cleanup.policy").unwrap_or_default()).any(|it| it == word);
-    let cleanup_policy = match (has("compact"), has("delete")) {
+    let is_offsets = topic == super::OFFSETS_TOPIC;
+    let policy = view.words("cleanup.policy");
+    let cleanup_policy = match (
+        policy.contains(&Cleanup::Compact),
+        policy.contains(&Cleanup::Delete),
+    ) {
+        // Whatever is set: committed offsets are not deleted because they are old.
+        _ if is_offsets => CleanupPolicy::Compact,
         (true, true) => CleanupPolicy::CompactAndDelete,
         (true, false) => CleanupPolicy::Compact,
-        (false, _) => CleanupPolicy::Delete,
+        (false, true) => CleanupPolicy::Delete,
+        (false, false) => CleanupPolicy::Keep,
     };
-    let timestamp_type = match view.text("message.timestamp.type") {
-        Some("LogAppendTime") => TimestampType::LogAppendTime,
-        _ => TimestampType::CreateTime,
+    let timestamp_type = match view.word("message.timestamp.type") {
+        Timestamps::LogAppendTime => TimestampType::LogAppendTime,
+        Timestamps::CreateTime => TimestampType::CreateTime,
     };
-    let compression = match view.text("compression.type") {
-        Some("uncompressed") => Some(Compression::None),
-        Some("gzip") => Some(Compression::Gzip),
-        Some("snappy") => Some(Compression::Snappy),
-        Some("lz4") => Some(Compression::Lz4),
-        Some("zstd") => Some(Compression::Zstd),
-        _ => None,
+    let compression = match view.word("compression.type") {
+        StoredCompression::Uncompressed => Some(Compression::None),
+        StoredCompression::Gzip => Some(Compression::Gzip),
+        StoredCompression::Snappy => Some(Compression::Snappy),
+        StoredCompression::Lz4 => Some(Compression::Lz4),
+        StoredCompression::Zstd => Some(Compression::Zstd),
+        StoredCompression::Producer => None,
     };
     let segment_bytes = view
         .optional_long("internal.segment.bytes")
         .unwrap_or_else(|| view.long("segment.bytes"));
-    let is_offsets = topic == super::OFFSETS_TOPIC;
     let log = LogConfig {
         segment_bytes: segment_bytes as u32,
         segment_ms: view.long("segment.ms"),
