@@ -1,19 +1,28 @@
 //! DeleteRecords (21).
 
-use kohort_wire::{ErrorCode, messages::*};
+use std::collections::BTreeMap;
+
+use kohort_wire::{ByteString, ErrorCode, messages::*};
 
 use super::Call;
 
 pub(super) async fn handle(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse {
     let deleted = tokio::task::spawn_blocking(move || {
-        let topics = request.topics.into_iter().map(|topic| {
-            let partitions = topic
-                .partitions
-                .iter()
-                .map(|wanted| delete(&call, &topic.name, wanted));
+        // As in Kafka, the last mention of a partition counts, and is answered.
+        let mut wanted: BTreeMap<ByteString, BTreeMap<i32, DeleteRecordsPartition>> =
+            BTreeMap::new();
+        for topic in request.topics {
+            let partitions = wanted.entry(topic.name).or_default();
+            let mentions = topic.partitions.into_iter();
+            partitions.extend(mentions.map(|mention| (mention.partition_index, mention)));
+        }
+        let topics = wanted.into_iter().map(|(name, partitions)| {
+            let deleted = partitions
+                .values()
+                .map(|wanted| delete(&call, &name, wanted));
             DeleteRecordsTopicResult {
-                partitions: partitions.collect(),
-                name: topic.name.clone(),
+                partitions: deleted.collect(),
+                name: name.clone(),
             }
         });
         topics.collect()

@@ -1,5 +1,7 @@
 //! ListOffsets (2): offsets for times.
 
+use std::collections::BTreeSet;
+
 use kohort_log::TimestampOffset;
 use kohort_wire::{ErrorCode, messages::*};
 
@@ -25,11 +27,24 @@ const NONE: TimestampOffset = TimestampOffset {
 pub(super) async fn handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse {
     // A look-up by time reads the log.
     let looked_up = tokio::task::spawn_blocking(move || {
+        let mut seen = BTreeSet::new();
+        let mut twice = BTreeSet::new();
+        for topic in &request.topics {
+            for partition in &topic.partitions {
+                let partition = (topic.name.clone(), partition.partition_index);
+                if !seen.insert(partition.clone()) {
+                    twice.insert(partition);
+                }
+            }
+        }
         let topics = request.topics.into_iter().map(|topic| {
-            let partitions = topic
-                .partitions
-                .iter()
-                .map(|wanted| look_up(&call, &topic.name, wanted));
+            let partitions = topic.partitions.iter().map(|wanted| {
+                let index = wanted.partition_index;
+                match twice.contains(&(topic.name.clone(), index)) {
+                    true => refused(index, ErrorCode::INVALID_REQUEST),
+                    false => look_up(&call, &topic.name, wanted),
+                }
+            });
             ListOffsetsTopicResponse {
                 partitions: partitions.collect(),
                 name: topic.name.clone(),
@@ -43,6 +58,14 @@ pub(super) async fn handle(call: Call, request: ListOffsetsRequest) -> ListOffse
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         },
         ..ListOffsetsResponse::default()
+    }
+}
+
+fn refused(partition_index: i32, error_code: ErrorCode) -> ListOffsetsPartitionResponse {
+    ListOffsetsPartitionResponse {
+        partition_index,
+        error_code,
+        ..ListOffsetsPartitionResponse::default()
     }
 }
 

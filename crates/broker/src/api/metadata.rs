@@ -77,8 +77,11 @@ async fn some(
 ) -> Vec<MetadataResponseTopic> {
     let snapshot = node.snapshot();
     if wanted.iter().any(|topic| !topic.topic_id.is_zero()) {
-        let ids = wanted.iter().map(|topic| topic.topic_id);
+        let mut ids: Vec<Uuid> = wanted.iter().map(|topic| topic.topic_id).collect();
+        ids.sort_unstable();
+        ids.dedup();
         return ids
+            .into_iter()
             .filter(|id| !id.is_zero())
             .map(|id| match snapshot.topic_by_id(id) {
                 Some(topic) => describe(node, topic),
