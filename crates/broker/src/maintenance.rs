@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kohort_log::LogError;
 use tokio::time::{Duration, Instant, MissedTickBehavior};
 use tracing::{info, warn};
 
@@ -80,7 +81,9 @@ fn maintain(node: &Node, partition: &Partition, retain: bool) {
         Ok(_) => {}
         Err(error) => {
             partition.failed(&error);
-            warn!("{partition}: {error}");
+            if !matches!(error, LogError::Corrupt { .. }) {
+                warn!("{partition}: {error}");
+            }
         }
     }
 }

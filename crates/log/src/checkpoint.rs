@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// `log-checkpoint`: what must survive, written seldom and whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Checkpoint {
     /// Where the log starts: records before were deleted.
     pub(crate) start_offset: i64,
@@ -16,6 +16,9 @@ pub(crate) struct Checkpoint {
     pub(crate) cleaned_to: i64,
     /// Everything before is durable, and may have gaps: compaction went up to there.
     pub(crate) flushed_to: i64,
+    /// Where the segments before `flushed_to` begin. Since there may be gaps, nothing else says
+    /// that one is missing.
+    pub(crate) segments: Vec<i64>,
 }
 
 impl Checkpoint {
@@ -37,6 +40,7 @@ impl Checkpoint {
                 "start-offset" => checkpoint.start_offset = value,
                 "cleaned-to" => checkpoint.cleaned_to = value,
                 "flushed-to" => checkpoint.flushed_to = value,
+                "segment" => checkpoint.segments.push(value),
                 // Of a newer version.
                 _ => {}
             }
@@ -44,11 +48,25 @@ impl Checkpoint {
         Ok(Some(checkpoint))
     }
 
+    /// Which segment must be there and is not, if there are those that begin at `bases` (sorted).
+    pub(crate) fn missing_segment(&self, bases: &[i64]) -> Option<i64> {
+        let ends = self.segments.iter().skip(1).copied();
+        let mut segments = self.segments.iter().zip(ends.chain([self.flushed_to]));
+        let missing = segments.find(|&(base, end)| {
+            // One that ends before the start of the log may have been deleted.
+            end > self.start_offset && bases.binary_search(base).is_err()
+        });
+        missing.map(|(&base, _)| base)
+    }
+
     pub(crate) fn store(&self, storage: &dyn Storage) -> io::Result<()> {
-        let text = format!(
+        let mut text = format!(
             "0\nstart-offset {}\ncleaned-to {}\nflushed-to {}\n",
             self.start_offset, self.cleaned_to, self.flushed_to
         );
+        for base_offset in &self.segments {
+            text += &format!("segment {base_offset}\n");
+        }
         replace_file(storage, CHECKPOINT, seal(text).as_bytes())
     }
 }
@@ -160,9 +178,13 @@ mod tests {
             start_offset: 12,
             cleaned_to: 7,
             flushed_to: 9,
+            segments: vec![0, 5],
         };
         checkpoint.store(&storage).unwrap();
-        assert_eq!(Checkpoint::load(&storage).unwrap(), Some(checkpoint));
+        assert_eq!(
+            Checkpoint::load(&storage).unwrap(),
+            Some(checkpoint.clone())
+        );
         let text = read_file(&storage, CHECKPOINT).unwrap().unwrap();
         for at in 0..text.len() {
             let mut damaged = text.clone();

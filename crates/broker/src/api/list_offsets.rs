@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kohort_log::TimestampOffset;
+use kohort_log::{LogError, TimestampOffset};
 use kohort_wire::{ErrorCode, messages::*};
 
 use super::Call;
@@ -122,11 +122,16 @@ fn check_timestamp(timestamp: i64, version: i16) -> Result<(), ErrorCode> {
 
 fn offset(partition: &Partition, timestamp: i64) -> Result<TimestampOffset, PartitionError> {
     let log = partition.log()?;
+    let by_time = |found: Result<Option<TimestampOffset>, LogError>| {
+        found
+            .inspect_err(|error| partition.failed(error))
+            .map(|found| found.unwrap_or(NONE))
+    };
     Ok(match timestamp {
         LATEST => log.latest(),
         EARLIEST | EARLIEST_LOCAL => log.earliest(),
         LATEST_TIERED | EARLIEST_PENDING_UPLOAD => NONE,
-        MAX_TIMESTAMP => log.offset_of_max_timestamp()?.unwrap_or(NONE),
-        time => log.offset_for_timestamp(time)?.unwrap_or(NONE),
+        MAX_TIMESTAMP => by_time(log.offset_of_max_timestamp())?,
+        time => by_time(log.offset_for_timestamp(time))?,
     })
 }

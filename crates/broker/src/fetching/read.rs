@@ -102,7 +102,9 @@ fn read_partition(partition: &Partition, wanted: &Wanted, room: usize, is_first:
         Err(error @ LogError::OffsetOutOfRange { .. }) => Batches::failed(error.error_code()),
         Err(error) => {
             partition.failed(&error);
-            tracing::warn!("{partition}: {error}");
+            if !matches!(error, LogError::Corrupt { .. }) {
+                tracing::warn!("{partition}: {error}");
+            }
             Batches::failed(error.error_code())
         }
     }

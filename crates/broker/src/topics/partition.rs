@@ -1,6 +1,7 @@
 //! A partition: its log, those who wait for it to be flushed, and those who wait for it to grow.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     sync::{
         Arc, Weak,
@@ -30,6 +31,13 @@ const QUIET_AFTER: Duration = Duration::from_secs(60);
 
 /// What `flush.ms` is below when it asks for anything: Kafka's default is 2^63 − 1.
 const FLUSH_MS_MAX: i64 = 1 << 40;
+
+/// What to do about damaged files.
+const DAMAGE_ADVICE: &str =
+    "stop the broker, and let `kohort log check` and `kohort log repair` look at the data folder";
+
+/// How many places of damage in a partition are reported, each once.
+const DAMAGE_REPORTS_MAX: usize = 100;
 
 /// How long a partition that could not be opened is left alone.
 const REOPEN_INTERVAL: Duration = Duration::from_secs(5);
@@ -64,6 +72,8 @@ pub(crate) struct Partition {
     /// A task waits to flush what `flush.ms` wants flushed.
     flushes_later: AtomicBool,
     seen: Mutex<Seen>,
+    /// The damage that was reported: consumers read on at the same place again and again.
+    damage: Mutex<BTreeSet<String>>,
 }
 
 /// What was seen of a log at the last look.
@@ -88,8 +98,15 @@ enum State {
 
 impl State {
     fn report(&self, partition: &Partition) {
-        if let State::Failed { error, .. } = self {
-            error!("partition {partition} is not available: {error}");
+        match self {
+            State::Failed {
+                error: error @ PartitionError::Log(LogError::Corrupt { .. }),
+                ..
+            } => error!("partition {partition} is not available: {error}; {DAMAGE_ADVICE}"),
+            State::Failed { error, .. } => {
+                error!("partition {partition} is not available: {error}");
+            }
+            _ => {}
         }
     }
 }
@@ -146,6 +163,7 @@ impl Partition {
             flushes: watch::Sender::new(0),
             is_flushing: Mutex::new(false),
             flushes_later: AtomicBool::new(false),
+            damage: Mutex::default(),
             seen: Mutex::new(Seen {
                 end: 0,
                 grown_at: Instant::now(),
@@ -242,6 +260,15 @@ impl Partition {
     pub(crate) fn failed(&self, cause: &LogError) {
         if let LogError::DiskFull { .. } = cause {
             self.logs.full(cause);
+        }
+        if let LogError::Corrupt { .. } = cause {
+            let mut damage = self.damage.lock();
+            if damage.len() < DAMAGE_REPORTS_MAX && damage.insert(cause.to_string()) {
+                error!(
+                    "partition {self}: {cause}; records from there on are not readable; \
+                     {DAMAGE_ADVICE}"
+                );
+            }
         }
         // Where there was no room for a flush, nobody knows what is on the device either.
         let is_lost = self.opened().is_some_and(|log| log.has_failed());

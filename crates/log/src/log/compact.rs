@@ -53,8 +53,6 @@ impl Log {
         if self.flushed_offset() < active.base_offset {
             self.flush()?;
         }
-        checkpoint.flushed_to = active.base_offset;
-        self.store_checkpoint(checkpoint)?;
         let mut cleaner = Cleaner {
             config,
             now_ms,
@@ -65,12 +63,18 @@ impl Log {
         let end = segments[dirty.end].base_offset;
         let cleaned_to = cleaner.read_keys(&closed[dirty.clone()], checkpoint.cleaned_to, end)?;
         let concerned = closed.partition_point(|segment| segment.base_offset < cleaned_to);
-        for group in groups(&closed[..concerned], config) {
+        let groups: Vec<_> = groups(&closed[..concerned], config).collect();
+        // Before anything is replaced: from now on there may be gaps up to there, and these segments
+        // are there before and after each replacement.
+        checkpoint.flushed_to = checkpoint.flushed_to.max(segments[concerned].base_offset);
+        checkpoint.segments = groups.iter().map(|group| group[0].base_offset).collect();
+        self.store_checkpoint(checkpoint)?;
+        for group in groups {
             self.replace(&mut cleaner, group, done)?;
         }
         let moved = Checkpoint {
             cleaned_to,
-            ..*checkpoint
+            ..checkpoint.clone()
         };
         self.store_checkpoint(&moved)?;
         *checkpoint = moved;

@@ -102,7 +102,7 @@ impl Log {
         self.flush()?;
         let moved = Checkpoint {
             start_offset: start,
-            ..*checkpoint
+            ..checkpoint.clone()
         };
         self.store_checkpoint(&moved)?;
         *checkpoint = moved;

@@ -80,7 +80,7 @@ impl Opening {
             names = self.list()?;
         }
         let known = self.checkpoint()?;
-        let mut checkpoint = known.unwrap_or_default();
+        let mut checkpoint = known.clone().unwrap_or_default();
         // Kafka keeps elsewhere how far a log is compacted: in one that it wrote, any gap may be
         // one that compaction made.
         let is_foreign = known.is_none() && !names.iter().any(|name| name == RECOVERY_POINT);
@@ -93,17 +93,29 @@ impl Opening {
         let bases = self.remove_before_start(&names, checkpoint.start_offset)?;
         let marker = CleanShutdown::load(&*self.storage)
             .map_err(|e| self.io("cannot read", CLEAN_SHUTDOWN, e))?;
-        let mut segments = self.segments(&bases)?;
-        if let (Some(known), Some(first)) = (known, segments.first())
+        let gaps_to = match is_foreign {
+            true => i64::MAX,
+            false => checkpoint.flushed_to,
+        };
+        let mut segments = self.segments(&bases, gaps_to)?;
+        if let (Some(known), Some(first)) = (&known, segments.first())
             && first.base_offset > known.start_offset
         {
+            return Err(missing(first.name(), known.start_offset, first.base_offset));
+        }
+        if known.is_none()
+            && !is_foreign
+            && let Some(first) = segments.first()
+            && first.base_offset > 0
+        {
+            return Err(missing(first.name(), 0, first.base_offset));
+        }
+        if let Some(base) = checkpoint.missing_segment(&bases) {
+            let name = path(&self.storage, &files::of(base, LOG));
             return Err(LogError::Corrupt {
-                file: first.name(),
+                file: name,
                 position: 0,
-                reason: format!(
-                    "the segments from offset {} on are gone",
-                    known.start_offset
-                ),
+                reason: "the segment is missing".to_owned(),
             });
         }
         let clean = self.is_clean(&segments, marker, point);
@@ -116,6 +128,16 @@ impl Opening {
             Some(_) => segments.len(),
             None => position(&segments, point),
         };
+        for pair in segments[..(checked_from + 1).min(segments.len())].windows(2) {
+            let [segment, next] = pair else { continue };
+            // What compaction may have removed is not missing.
+            if next.base_offset > gaps_to
+                && let Some(end) = segment.closed_end()?
+                && end != next.base_offset
+            {
+                return Err(missing(next.name(), end, next.base_offset));
+            }
+        }
         let mut replay = Replay::new(self.snapshots(&names)?, epochs);
         for (at, segment) in segments[..checked_from].iter().enumerate() {
             segment.trust()?;
@@ -125,16 +147,7 @@ impl Opening {
         let end_offset = match clean {
             Some(end_offset) => end_offset,
             None => {
-                let scan = self.check(
-                    &segments,
-                    checked_from,
-                    point,
-                    match is_foreign {
-                        true => i64::MAX,
-                        false => checkpoint.flushed_to,
-                    },
-                    &mut replay,
-                )?;
+                let scan = self.check(&segments, checked_from, point, gaps_to, &mut replay)?;
                 self.repair(&mut segments, checked_from, &scan)?;
                 remove_file(&*self.storage, CLEAN_SHUTDOWN)
                     .map_err(|e| self.io("cannot remove", CLEAN_SHUTDOWN, e))?;
@@ -178,6 +191,15 @@ impl Opening {
             .store(end_offset)
             .map_err(|e| self.io("cannot write", RECOVERY_POINT, e))?;
         checkpoint.start_offset = start_offset;
+        if is_foreign && !bases.is_empty() {
+            // From now on gaps are known to be compaction's only up to here.
+            checkpoint.flushed_to = segments.last().map_or(0, |active| active.base_offset);
+            let closed = segments.split_last().map_or(&[][..], |(_, closed)| closed);
+            checkpoint.segments = closed.iter().map(|segment| segment.base_offset).collect();
+            checkpoint
+                .store(&*self.storage)
+                .map_err(|e| self.io("cannot write", CHECKPOINT, e))?;
+        }
 
         let view = View::new(
             segments.into_iter().map(Arc::new).collect(),
@@ -247,10 +269,11 @@ impl Opening {
         Ok(bases)
     }
 
-    fn segments(&self, bases: &[i64]) -> Result<Vec<Segment>, LogError> {
+    fn segments(&self, bases: &[i64], gaps_to: i64) -> Result<Vec<Segment>, LogError> {
+        let interval = self.config.index_interval_bytes;
         bases
             .iter()
-            .map(|&base| Segment::open(&self.storage, base, self.config.index_interval_bytes))
+            .map(|&base| Segment::open(&self.storage, base, interval, base >= gaps_to))
             .collect()
     }
 
@@ -324,6 +347,17 @@ impl Opening {
     fn create(&self, base_offset: i64) -> Result<Segment, LogError> {
         let interval = self.config.index_interval_bytes;
         Segment::create(&self.storage, base_offset, "", interval)
+    }
+}
+
+fn missing(file: String, from: i64, to: i64) -> LogError {
+    LogError::Corrupt {
+        file,
+        position: 0,
+        reason: format!(
+            "the records before it are missing, from offset {from} to {}",
+            to - 1
+        ),
     }
 }
 

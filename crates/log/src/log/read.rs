@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::Log;
-use crate::LogError;
+use crate::{LogError, segment::Wanted};
 
 /// How much to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,10 +102,17 @@ impl Log {
                 }
             }
         };
+        let wanted = Wanted {
+            from,
+            until,
+            log_end: read.end_offset,
+            max_bytes,
+            at_least_one: limit.at_least_one,
+        };
         let mut last = from;
         for segment in &segments {
             last = segment.base_offset;
-            if let Some(bytes) = segment.read(from, until, max_bytes, limit.at_least_one)? {
+            if let Some(bytes) = segment.read(&wanted)? {
                 if !bytes.is_empty() {
                     read.slices.push(bytes);
                 }

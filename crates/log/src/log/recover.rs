@@ -38,7 +38,7 @@ impl Opening {
         };
         // Records that follow a gap were not flushed, or the gap is where flushed ones were; only
         // compaction makes other gaps.
-        let gap = |offset: i64, next: i64| next != offset && offset >= gaps_to;
+        let gap = |offset: i64, next: i64| next != offset && next > gaps_to;
         for (at, segment) in segments.iter().enumerate().skip(first) {
             if segment.base_offset < scan.end_offset {
                 return Err(LogError::Corrupt {

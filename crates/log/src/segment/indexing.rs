@@ -8,7 +8,7 @@ use super::{MaxTimestamp, NONE, Segment, State, path};
 use crate::{
     LogError,
     files::{self, INDEX, TIME_INDEX},
-    index::{Index, OffsetEntry, TIME_ENTRY_LENGTH, time_entry},
+    index::{Index, OFFSET_ENTRY_LENGTH, OffsetEntry, TIME_ENTRY_LENGTH, time_entry},
     storage::read_file,
 };
 
@@ -65,7 +65,7 @@ impl Segment {
             // An appender waits meanwhile, or its batch would be missing.
             let mut state = self.state.lock();
             let mut anew = State::new(state.index_interval_bytes);
-            let mut scanner = self.scan(0);
+            let mut scanner = self.scan_headers(0);
             loop {
                 match scanner.next().map_err(|e| self.scan_error(e)) {
                     Ok(Some(batch)) => self.index_batch(&mut anew, &batch.header, batch.position),
@@ -76,6 +76,7 @@ impl Segment {
                 }
             }
             *state = anew;
+            self.rebuilt.store(true, Ordering::Release);
             state.index.clone().unwrap_or_default()
         };
         if !self.is_retired() {
@@ -89,6 +90,7 @@ impl Segment {
     /// then a batch at a time.
     pub(crate) fn start_recovery(&self) {
         self.size.store(0, Ordering::Release);
+        self.verified.lock().clear();
         let mut state = self.state.lock();
         *state = State::new(state.index_interval_bytes);
     }
@@ -96,6 +98,7 @@ impl Segment {
     /// The next batch in the file is whole.
     pub(crate) fn recovered(&self, header: &BatchHeader) {
         let size = self.size();
+        self.verified.lock().add(size, size + header.size() as u64);
         self.index_batch(&mut self.state.lock(), header, size);
         self.size
             .store(size + header.size() as u64, Ordering::Release);
@@ -128,6 +131,46 @@ impl Segment {
                 .map_err(|e| LogError::io("cannot write", path(&self.storage, &name), e))?;
         }
         Ok(())
+    }
+
+    /// The offset behind the last batch of a closed segment, without reading all of it: from the
+    /// last entry of its index on. `None` if the file does not say, because something in it is
+    /// damaged.
+    pub(crate) fn closed_end(&self) -> Result<Option<i64>, LogError> {
+        for position in [self.last_indexed_position(), 0] {
+            let mut scanner = self.scan_headers(position);
+            loop {
+                match scanner.next().map_err(|e| self.scan_error(e)) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return Ok(Some(scanner.next_offset())),
+                    // The index may have led to the middle of a batch.
+                    Err(LogError::Corrupt { .. }) => break,
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the batch of the last index entry begins, by the file; 0 if that is of no use.
+    fn last_indexed_position(&self) -> u64 {
+        let name = files::of(self.base_offset, INDEX);
+        let mut entry = Vec::new();
+        let read = self.storage.open(&name).and_then(|file| {
+            match file.len()?.checked_sub(OFFSET_ENTRY_LENGTH as u64) {
+                Some(at) if at % OFFSET_ENTRY_LENGTH as u64 == 0 => {
+                    file.read_at(&mut entry, at, OFFSET_ENTRY_LENGTH)
+                }
+                _ => Ok(()),
+            }
+        });
+        match (read, <[u8; OFFSET_ENTRY_LENGTH]>::try_from(entry)) {
+            (Ok(()), Ok([_, _, _, _, a, b, c, d])) => {
+                let position = u64::from(u32::from_be_bytes([a, b, c, d]));
+                if position < self.size() { position } else { 0 }
+            }
+            _ => 0,
+        }
     }
 
     fn is_retired(&self) -> bool {

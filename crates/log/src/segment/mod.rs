@@ -2,6 +2,7 @@
 
 mod indexing;
 mod read;
+mod verified;
 
 use std::sync::{
     Arc,
@@ -18,6 +19,8 @@ use crate::{
     scan::{ScanError, Scanner},
     storage::{Storage, StorageFile, remove_file},
 };
+pub(crate) use read::Wanted;
+use verified::Verified;
 
 /// A time and the offset it goes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,9 +38,15 @@ pub(crate) struct Segment {
     size: AtomicU64,
     /// The files of that name are no longer this segment's: it was removed or replaced.
     retired: AtomicBool,
+    /// There are no gaps between its batches: compaction has not been here.
+    is_dense: bool,
     /// When the last batch was written, by the clock in ms, or −1: the time of records that have
     /// none of their own.
     written_ms: AtomicI64,
+    /// Which parts of the file are known to be whole.
+    verified: Mutex<Verified>,
+    /// The index was made anew since the segment was opened: it is not what is wrong.
+    rebuilt: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -90,16 +99,20 @@ impl Segment {
             file,
             size: AtomicU64::new(0),
             retired: AtomicBool::new(false),
+            is_dense: suffix.is_empty(),
             written_ms: AtomicI64::new(-1),
+            verified: Mutex::default(),
+            rebuilt: AtomicBool::new(false),
             state: Mutex::new(State::new(index_interval_bytes)),
         })
     }
 
-    /// A segment that is there. Next it is either trusted or checked.
+    /// A segment that is there; `is_dense` if compaction has left no gaps in it. Next it is either trusted or checked.
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
         base_offset: i64,
         index_interval_bytes: u32,
+        is_dense: bool,
     ) -> Result<Segment, LogError> {
         let name = files::of(base_offset, LOG);
         let io = |action, e| LogError::io(action, path(storage, &name), e);
@@ -112,7 +125,10 @@ impl Segment {
             file,
             size: AtomicU64::new(size),
             retired: AtomicBool::new(false),
+            is_dense,
             written_ms: AtomicI64::new(modified.unwrap_or(-1)),
+            verified: Mutex::default(),
+            rebuilt: AtomicBool::new(false),
             state: Mutex::new(State {
                 index: None,
                 first_timestamp: None,
@@ -199,6 +215,7 @@ impl Segment {
         }
         drop(state);
         self.written_ms.store(now_ms, Ordering::Release);
+        self.verified.lock().add(size, size + bytes.len() as u64);
         self.size
             .store(size + bytes.len() as u64, Ordering::Release);
         Ok(())
@@ -247,9 +264,15 @@ impl Segment {
         Ok(())
     }
 
-    /// Goes through the batches from `position` on.
-    pub(crate) fn scan(&self, position: u64) -> Scanner<'_> {
+    /// Goes through the batches from `position` on. Their checksums are not looked at: this is for
+    /// what only their headers are needed.
+    pub(crate) fn scan_headers(&self, position: u64) -> Scanner<'_> {
         Scanner::new(&*self.file, position, self.size(), self.base_offset)
+    }
+
+    /// Goes through the batches from `position` on, and ends with an error at one that is damaged.
+    pub(crate) fn scan(&self, position: u64) -> Scanner<'_> {
+        self.scan_headers(position).checking_crc()
     }
 
     /// Goes through the first `size` bytes of the file, whatever counts as written.

@@ -1,7 +1,9 @@
 //! Reading batches from a segment's file.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
-use kohort_wire::records::{BatchHeader, HEADER_LENGTH};
+use kohort_wire::records::{BatchHeader, HEADER_LENGTH, RecordsError};
 
 use super::Segment;
 use crate::{LogError, index::OffsetEntry};
@@ -10,48 +12,73 @@ use crate::{LogError, index::OffsetEntry};
 /// may be as large as a segment.
 const SLACK_MAX: usize = 64 << 10;
 
-struct Wanted {
-    from: i64,
-    until: i64,
-    max_bytes: usize,
-    at_least_one: bool,
+/// What a reader wants of a segment.
+pub(crate) struct Wanted {
+    pub(crate) from: i64,
+    pub(crate) until: i64,
+    /// Where the log ends: no batch reaches further.
+    pub(crate) log_end: i64,
+    pub(crate) max_bytes: usize,
+    pub(crate) at_least_one: bool,
 }
 
 impl Segment {
     /// Whole batches from the one with `from` (or the next after a gap) to `until`, at most
     /// `max_bytes` of them, or one larger one if that is wanted. `None` if there is no such batch
     /// here.
-    pub(crate) fn read(
-        &self,
-        from: i64,
-        until: i64,
-        max_bytes: usize,
-        at_least_one: bool,
-    ) -> Result<Option<Bytes>, LogError> {
-        let wanted = Wanted {
-            from,
-            until,
-            max_bytes,
-            at_least_one,
-        };
-        match self.read_from(self.entry(from)?, &wanted) {
-            // The index may be what is wrong.
-            Err(LogError::Corrupt { .. }) => {
+    pub(crate) fn read(&self, wanted: &Wanted) -> Result<Option<Bytes>, LogError> {
+        let from = wanted.from;
+        let read = match self.read_from(self.entry(from)?, wanted) {
+            // The index may be what is wrong, once.
+            Err(LogError::Corrupt { .. }) if !self.rebuilt.load(Ordering::Acquire) => {
                 self.rebuild_index()?;
-                self.read_from(self.entry(from)?, &wanted)
+                self.read_from(self.entry(from)?, wanted)?
             }
-            result => result,
+            result => result?,
+        };
+        read.map(|(position, bytes)| self.verify(position, bytes))
+            .transpose()
+    }
+
+    /// Checks the batches that are read for the first time since the segment was opened. What
+    /// stands in front of a damaged one is given out; reading on from there is an error.
+    fn verify(&self, position: u64, bytes: Bytes) -> Result<Bytes, LogError> {
+        let end = position + bytes.len() as u64;
+        if bytes.is_empty() || self.verified.lock().contains(position, end) {
+            return Ok(bytes);
         }
+        let mut whole = 0;
+        while whole < bytes.len() {
+            let rest = &bytes[whole..];
+            let checked = BatchHeader::parse(rest).and_then(|header| {
+                let batch = rest.get(..header.size()).ok_or(RecordsError::NotOneBatch)?;
+                header.check_crc(batch).map(|()| header.size())
+            });
+            match checked {
+                Ok(size) => whole += size,
+                Err(error) if whole == 0 => {
+                    return Err(LogError::Corrupt {
+                        file: self.name(),
+                        position,
+                        reason: error.to_string(),
+                    });
+                }
+                Err(_) => break,
+            }
+        }
+        self.verified.lock().add(position, position + whole as u64);
+        Ok(bytes.slice(..whole))
     }
 
     fn read_from(
         &self,
         entry: Option<OffsetEntry>,
         wanted: &Wanted,
-    ) -> Result<Option<Bytes>, LogError> {
+    ) -> Result<Option<(u64, Bytes)>, LogError> {
         let &Wanted {
             from,
             until,
+            log_end,
             max_bytes,
             at_least_one,
         } = wanted;
@@ -64,6 +91,7 @@ impl Segment {
         let mut length = max_bytes.saturating_add(slack);
         // Behind the batches that were passed over.
         let mut behind = self.base_offset;
+        let mut is_behind_known = entry.is_none();
         loop {
             let left = usize::try_from(size.saturating_sub(position)).unwrap_or(usize::MAX);
             if left == 0 {
@@ -98,7 +126,11 @@ impl Segment {
                         reason: "its index leads to another batch".to_owned(),
                     });
                 }
-                if header.base_offset < behind {
+                if header.base_offset < behind
+                    // Batches are appended whole, so none reaches across where the log ended.
+                    || header.base_offset < log_end && header.next_offset() > log_end
+                    || self.is_dense && is_behind_known && header.base_offset != behind
+                {
                     return Err(LogError::Corrupt {
                         file: self.name(),
                         position: position + at as u64,
@@ -109,6 +141,7 @@ impl Segment {
                     break Some(header);
                 }
                 behind = header.next_offset();
+                is_behind_known = true;
                 at += header.size();
                 if at > buffer.len() {
                     break None;
@@ -120,7 +153,7 @@ impl Segment {
                 continue;
             };
             if first.next_offset() > until || (first.size() > max_bytes && !at_least_one) {
-                return Ok(Some(Bytes::new()));
+                return Ok(Some((position, Bytes::new())));
             }
             if first.size() > buffer.len() - at {
                 position += at as u64;
@@ -135,12 +168,16 @@ impl Segment {
                     || next_end - at > max_bytes
                     || next.next_offset() > until
                     || next.base_offset < behind
+                    || self.is_dense && next.base_offset != behind
                 {
                     break;
                 }
                 (end, behind) = (next_end, next.next_offset());
             }
-            return Ok(Some(Bytes::from(buffer).slice(at..end)));
+            return Ok(Some((
+                position + at as u64,
+                Bytes::from(buffer).slice(at..end),
+            )));
         }
     }
 
