@@ -15,10 +15,11 @@
 //!   with a single Kafka replica; [`ReadLimit::until`] keeps it to what is flushed.
 //! - **A kill at any byte** costs at most batches that were not flushed: a torn end is cut off at
 //!   the next start ([`Recovery`]). A clean [`Log::close`] makes the next start skip the scan.
-//! - **Damage in the middle is not repaired silently.** A batch that was flushed and no longer
-//!   fits its checksum makes [`Log::open`] refuse the partition ([`LogError::Corrupt`] names file
-//!   and position) and leaves all files as they are: what stands behind the damage is somebody's
-//!   data, and only an operator can weigh it. Other partitions go on.
+//! - **Damage is not repaired silently.** A segment that is missing, or a batch that was flushed
+//!   and no longer fits its checksum where the end of the log is looked for, makes [`Log::open`]
+//!   refuse the partition ([`LogError::Corrupt`] names file and position). A damaged batch
+//!   elsewhere is an error for who reads it first, and for compaction. All files stay as they are:
+//!   [`check`] shows what is lost and [`repair`] gives it up.
 //! - **A full disk** fails the append ([`LogError::DiskFull`]); the log stays readable, and
 //!   appends work again once there is room.
 //! - **A failed flush is final.** After it nobody knows what is on the device, and the kernel
@@ -37,6 +38,7 @@
 mod cache;
 mod checkpoint;
 mod config;
+mod damage;
 mod epochs;
 mod error;
 mod files;
@@ -51,6 +53,9 @@ mod storage;
 mod validate;
 
 pub use config::{CleanupPolicy, LogConfig};
+pub use damage::{
+    Checked, Damage, Repaired, begin_at, check, check_storage, repair, repair_storage,
+};
 pub use epochs::EpochEnd;
 pub use error::{LogError, RecordRejection};
 pub use folder_lock::FolderLock;

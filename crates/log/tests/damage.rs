@@ -4,7 +4,8 @@
 mod common;
 
 use common::{ALL, NOW, append, batch, batches_from, put, records_from, sim_disk::SimDisk, small};
-use kohort_log::{CleanupPolicy, Log, LogConfig, LogError};
+use kohort_log::{CleanupPolicy, Log, LogConfig, LogError, check_storage, repair_storage};
+use proptest::prelude::*;
 
 fn compacted() -> LogConfig {
     LogConfig {
@@ -162,4 +163,170 @@ fn put_keyed(log: &Log) -> i64 {
     append(log, &batch(&[(Some("k"), Some("v"), NOW)]))
         .unwrap()
         .base_offset
+}
+
+/// What happened to the files of a log.
+#[derive(Debug, Clone)]
+enum Happened {
+    Lost(usize),
+    Flipped(usize, usize),
+    CutOff(usize, usize),
+    Zeroed(usize, usize),
+    CheckpointChanged,
+}
+
+fn happen(disk: &SimDisk, happened: &Happened) {
+    let names = segments(disk);
+    let name = |at: usize| names[at % names.len()].as_str();
+    match *happened {
+        Happened::Lost(segment) => disk.delete(name(segment)),
+        Happened::Flipped(segment, at) => disk.tamper(name(segment), |bytes| {
+            let length = bytes.len().max(1);
+            if let Some(byte) = bytes.get_mut(at % length) {
+                *byte ^= 0x10;
+            }
+        }),
+        Happened::CutOff(segment, at) => disk.tamper(name(segment), |bytes| {
+            bytes.truncate(at % bytes.len().max(1));
+        }),
+        Happened::Zeroed(segment, at) => disk.tamper(name(segment), |bytes| {
+            let at = at % bytes.len().max(1);
+            let end = (at + 40).min(bytes.len());
+            bytes[at..end].fill(0);
+        }),
+        Happened::CheckpointChanged => {
+            if disk.names().iter().any(|name| name == "log-checkpoint") {
+                disk.tamper("log-checkpoint", |bytes| bytes[1] ^= 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_whole_log_has_no_damage_and_nothing_to_be_repaired() {
+    for config in [small(), compacted()] {
+        for is_closed in [true, false] {
+            let disk = a_log(&config, is_closed);
+            let before = disk.image();
+            let checked = check_storage(&disk.storage()).unwrap();
+            assert_eq!(checked.damage, []);
+            assert_eq!((checked.start_offset, checked.end_offset), (0, 60));
+            assert_eq!(checked.unfinished_bytes, 0);
+            let repaired = repair_storage(&disk.storage()).unwrap();
+            assert!(repaired.given_up.is_empty() && repaired.kept.is_empty());
+            assert_eq!(disk.image(), before);
+        }
+    }
+}
+
+#[test]
+fn a_torn_end_is_not_damage() {
+    let disk = SimDisk::new();
+    let log = Log::with_storage(disk.storage(), small()).unwrap();
+    put(&log, "flushed");
+    log.flush().unwrap();
+    put(&log, "torn");
+    let disk = disk.kill();
+    let name = segments(&disk)[0].clone();
+    disk.tamper(&name, |bytes| bytes.truncate(bytes.len() - 3));
+    let checked = check_storage(&disk.storage()).unwrap();
+    assert_eq!((checked.damage, checked.end_offset), (vec![], 1));
+    assert!(checked.unfinished_bytes > 0);
+}
+
+#[test]
+fn the_damage_says_which_offsets_are_lost() {
+    let disk = a_log(&small(), true);
+    let names = segments(&disk);
+    let bases: Vec<i64> = names
+        .iter()
+        .map(|name| name[..20].parse().unwrap())
+        .collect();
+    disk.delete(&names[2]);
+    disk.tamper(&names[4], |bytes| {
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+    });
+    let checked = check_storage(&disk.storage()).unwrap();
+    let lost: Vec<_> = checked
+        .damage
+        .iter()
+        .map(|damage| damage.lost.clone())
+        .collect();
+    assert_eq!(lost, [bases[2]..bases[3], bases[5] - 1..bases[5]]);
+    let text = checked.damage[1].to_string();
+    assert!(
+        text.starts_with(&names[4]) && text.contains("is lost"),
+        "{text}"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn after_a_repair_the_log_opens_and_has_all_that_was_whole_and_assigns_no_offset_twice(
+        is_compacted: bool,
+        is_closed: bool,
+        happened in proptest::collection::vec(prop_oneof![
+            any::<usize>().prop_map(Happened::Lost),
+            any::<(usize, usize)>().prop_map(|(segment, at)| Happened::Flipped(segment, at)),
+            any::<(usize, usize)>().prop_map(|(segment, at)| Happened::CutOff(segment, at)),
+            any::<(usize, usize)>().prop_map(|(segment, at)| Happened::Zeroed(segment, at)),
+            Just(Happened::CheckpointChanged),
+        ], 1..4),
+    ) {
+        let config = if is_compacted { compacted() } else { small() };
+        let disk = a_log(&config, is_closed);
+        let whole = {
+            let log = Log::with_storage(disk.kill().storage(), config.clone()).unwrap();
+            records_from(&log, 0)
+        };
+        for it in &happened {
+            if !segments(&disk).is_empty() {
+                happen(&disk, it);
+            }
+        }
+        let checked = check_storage(&disk.storage()).unwrap();
+        let before = disk.image();
+        let repaired = repair_storage(&disk.storage()).unwrap();
+        prop_assert_eq!(&repaired.given_up, &checked.damage);
+        // What the files were is kept.
+        for (name, bytes) in &before {
+            let after = disk.image();
+            let derived = name.ends_with("index") || name == "clean-shutdown";
+            let kept = repaired.kept.iter().any(|kept| after.get(kept) == Some(bytes));
+            if !derived && name != "log-checkpoint" {
+                prop_assert!(after.get(name) == Some(bytes) || kept, "{}", name);
+            }
+        }
+        let again = check_storage(&disk.storage()).unwrap();
+        prop_assert_eq!(&again.damage, &[]);
+        let log = Log::with_storage(disk.storage(), config.clone()).unwrap();
+        prop_assert_eq!(log.end_offset(), 60);
+        let kept = records_from(&log, log.start_offset());
+        // Which gaps compaction has made is in the checkpoint, and where a compacted segment ends is
+        // nowhere.
+        let is_gap_unknown = happened.iter().any(|it| match it {
+            Happened::CheckpointChanged => true,
+            Happened::CutOff(..) => is_compacted,
+            _ => false,
+        });
+        let is_lost = |offset: i64| {
+            is_gap_unknown || checked.damage.iter().any(|it| it.lost.contains(&offset))
+        };
+        for record in &whole {
+            let has = kept.contains(record);
+            prop_assert!(has || is_lost(record.offset), "{:?} {:?}", record, checked.damage);
+        }
+        for record in &kept {
+            prop_assert!(whole.contains(record), "{:?}", record);
+        }
+        // The log goes on as any other: it grows, is compacted, and survives restarts.
+        prop_assert_eq!(put_keyed(&log), 60);
+        log.maintain(NOW).unwrap();
+        log.close().unwrap();
+        let log = Log::with_storage(disk.kill().storage(), config).unwrap();
+        prop_assert_eq!(log.end_offset(), 61);
+    }
 }

@@ -19,6 +19,7 @@ use std::sync::{
 
 use parking_lot::{Mutex, RwLock};
 
+pub(crate) use self::swap::complete as complete_swap;
 use self::view::View;
 pub use self::{
     append::{Appended, Origin},

@@ -12,7 +12,7 @@ use crate::{
 
 /// Completes a replacement that a crash interrupted, before the segments are looked at. `names`
 /// are the files of the folder.
-pub(super) fn complete(storage: &Arc<dyn Storage>, names: &[String]) -> Result<bool, LogError> {
+pub(crate) fn complete(storage: &Arc<dyn Storage>, names: &[String]) -> Result<bool, LogError> {
     let mut changed = false;
     let io = |action, name: &str, e| LogError::io(action, path(storage, name), e);
     let remove =
