@@ -8,7 +8,8 @@ use std::{
 
 use clap::Args;
 use kohort::{
-    Admin, ByteString, Consumer, ConsumerConfig, ErrorCode, OffsetSpec, TopicPartition,
+    Admin, ByteString, CommittedOffset, Consumer, ConsumerConfig, ErrorCode, OffsetSpec,
+    TopicPartition,
     consumer::{ConsumerRecord, GroupProtocol, OffsetReset, Records, Seek},
 };
 
@@ -90,11 +91,11 @@ impl Consume {
                 None => self.read(&mut ends).await,
             }
         };
-        let consumer = tokio::select! {
+        let mut consumer = tokio::select! {
             begun = begun => begun?,
             () = signals.next() => return Ok(()),
         };
-        let printed = self.print(&consumer, &mut ends, &mut signals).await;
+        let printed = self.print(&mut consumer, &mut ends, &mut signals).await;
         let closed = tokio::select! {
             closed = consumer.close_within(Duration::from_secs(10)) => closed.map_err(Failure::from),
             () = signals.next() => {
@@ -251,7 +252,7 @@ impl Consume {
     /// Prints records until the end, or until somebody interrupts.
     async fn print(
         &self,
-        consumer: &Consumer,
+        consumer: &mut Consumer,
         ends: &mut Ends,
         signals: &mut Signals,
     ) -> Result<(), Failure> {
@@ -263,8 +264,14 @@ impl Consume {
                 records = consumer.poll_for(Duration::from_millis(200)) => records?,
                 () = signals.next() => break,
             };
-            self.print_records(&records, &format, ends, &mut out)?;
+            let printed = self.print_records(&records, &format, ends, &mut out)?;
             out.flush()?;
+            // Only what has been printed is committed.
+            if printed == records.len() {
+                consumer.finish();
+            } else if !self.group.is_empty() {
+                consumer.commit_offsets(&after(&records, printed)).await?;
+            }
             ends.drop_done(consumer)?;
             if self.exit_at_end && !self.group.is_empty() && records.is_empty() {
                 ends.group_is_done |= is_done(consumer)?;
@@ -279,18 +286,30 @@ impl Consume {
         format: &Format,
         ends: &mut Ends,
         out: &mut impl Write,
-    ) -> io::Result<()> {
+    ) -> io::Result<usize> {
+        let mut printed = 0;
         for record in records {
             if !ends.take(&record) {
                 continue;
             }
+            printed += 1;
             match self.json {
                 true => writeln!(out, "{}", format::json(&record))?,
                 false => format.write(&record, out)?,
             }
         }
-        Ok(())
+        Ok(printed)
     }
+}
+
+/// The offsets to commit after the first `count` records.
+fn after(records: &Records, count: usize) -> Vec<(TopicPartition, CommittedOffset)> {
+    let mut next = BTreeMap::new();
+    for record in records.iter().take(count) {
+        let partition = TopicPartition::new(record.topic.clone(), record.partition);
+        next.insert(partition, CommittedOffset::new(record.offset + 1));
+    }
+    next.into_iter().collect()
 }
 
 /// The offsets of partitions. Where one cannot be had nobody knows where to begin or to end.

@@ -146,9 +146,9 @@ async fn a_live_group_is_rewound_while_its_member_reads() {
         offset_reset: OffsetReset::Earliest,
         ..ConsumerConfig::new(&broker.address().to_string()).group("billing")
     };
-    let consumer = Consumer::connect(config).await.expect("connected");
+    let mut consumer = Consumer::connect(config).await.expect("connected");
     consumer.subscribe(["orders"]).expect("subscribed");
-    let read = async |wanted: usize| {
+    let mut read = async |wanted: usize| {
         let mut count = 0;
         let reading = async {
             while count < wanted {

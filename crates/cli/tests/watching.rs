@@ -48,7 +48,7 @@ impl Member {
             group_protocol: GroupProtocol::Consumer,
             ..ConsumerConfig::new(&broker.address().to_string()).group("billing")
         };
-        let consumer = Consumer::connect(config).await.expect("connected");
+        let mut consumer = Consumer::connect(config).await.expect("connected");
         consumer.set_rebalance_handler(handler).expect("set");
         consumer.subscribe(["orders"]).expect("subscribed");
         let leaving = Arc::new(Semaphore::new(0));

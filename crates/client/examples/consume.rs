@@ -32,7 +32,7 @@ async fn main() -> kohort::Result<()> {
         eprintln!("usage: consume SERVERS GROUP TOPIC...");
         std::process::exit(2);
     };
-    let consumer = Consumer::builder()
+    let mut consumer = Consumer::builder()
         .bootstrap_servers(servers)
         .group_id(group)
         .offset_reset(OffsetReset::Earliest)

@@ -5,7 +5,7 @@
 //! use kohort::blocking::Consumer;
 //!
 //! # fn main() -> kohort::Result<()> {
-//! let consumer = Consumer::builder()
+//! let mut consumer = Consumer::builder()
 //!     .bootstrap_servers("localhost:9092")
 //!     .group_id("billing")
 //!     .build_blocking()?;
@@ -15,6 +15,8 @@
 //!         println!("{} {:?}", record.offset, record.value);
 //!     }
 //! }
+//! // The records of the last poll are processed too.
+//! consumer.finish();
 //! consumer.close()
 //! # }
 //! ```
@@ -74,6 +76,19 @@ macro_rules! forward {
             $(
                 $(#[$meta])*
                 pub fn $name(&self $(, $argument: $type)*) -> $output {
+                    wait(self.inner.$name($($argument),*))
+                }
+            )*
+        }
+    };
+    (mut $target:ty: $(
+        $(#[$meta:meta])*
+        fn $name:ident(&mut self $(, $argument:ident: $type:ty)*) -> $output:ty;
+    )*) => {
+        impl $target {
+            $(
+                $(#[$meta])*
+                pub fn $name(&mut self $(, $argument: $type)*) -> $output {
                     wait(self.inner.$name($($argument),*))
                 }
             )*
@@ -243,8 +258,9 @@ impl Delivery {
 }
 
 /// [`kohort::Consumer`](crate::Consumer), waiting. What does not wait anyway is called on it as on
-/// that one: subscribing, assigning, pausing, seeking, positions.
-#[derive(Debug)]
+/// that one: assigning, pausing, seeking, positions, [`finish`](crate::Consumer::finish). A clone is
+/// another handle of the same consumer, for another thread.
+#[derive(Debug, Clone)]
 pub struct Consumer {
     inner: crate::Consumer,
 }
@@ -291,10 +307,10 @@ impl Consumer {
         self.inner.subscribe_regex(regex)
     }
 
-    /// Records for keeps, one after the other, without end. See
-    /// [`Consumer::stream`](crate::Consumer::stream).
-    pub fn records(&self) -> impl Iterator<Item = Result<OwnedRecord>> + '_ {
-        let mut stream = Box::pin(self.inner.stream());
+    /// Owned records, one after the other, without end. Asking for the next one finishes the one
+    /// before. See [`Consumer::stream`](crate::Consumer::stream).
+    pub fn records(&mut self) -> impl Iterator<Item = Result<OwnedRecord>> + '_ {
+        let mut stream = self.inner.stream();
         std::iter::from_fn(move || wait(futures_util::StreamExt::next(&mut stream)))
     }
 
@@ -315,19 +331,22 @@ impl From<crate::Consumer> for Consumer {
     }
 }
 
-forward! { Consumer:
+forward! { mut Consumer:
     /// See [`Consumer::poll`](crate::Consumer::poll).
-    fn poll(&self) -> Result<Records>;
+    fn poll(&mut self) -> Result<Records>;
     /// See [`Consumer::poll_for`](crate::Consumer::poll_for).
-    fn poll_for(&self, timeout: Duration) -> Result<Records>;
+    fn poll_for(&mut self, timeout: Duration) -> Result<Records>;
+    /// See [`Consumer::rewind`](crate::Consumer::rewind).
+    fn rewind(&mut self, partitions: &[(TopicPartition, RewindTo)]) -> Result<Vec<RewindStep>>;
+}
+
+forward! { Consumer:
     /// See [`Consumer::unsubscribe`](crate::Consumer::unsubscribe).
     fn unsubscribe(&self) -> Result<()>;
     /// See [`Consumer::list_offsets`](crate::Consumer::list_offsets).
     fn list_offsets(&self, partitions: &[(TopicPartition, OffsetSpec)]) -> Each<TopicPartition, Option<i64>>;
     /// See [`Consumer::committed`](crate::Consumer::committed).
     fn committed(&self, partitions: &[TopicPartition]) -> Result<Each<TopicPartition, Option<CommittedOffset>>>;
-    /// See [`Consumer::rewind`](crate::Consumer::rewind).
-    fn rewind(&self, partitions: &[(TopicPartition, RewindTo)]) -> Result<Vec<RewindStep>>;
     /// See [`Consumer::commit`](crate::Consumer::commit).
     fn commit(&self) -> Result<()>;
     /// See [`Consumer::commit_offsets`](crate::Consumer::commit_offsets).

@@ -6,7 +6,7 @@ use bytestring::ByteString;
 use kohort_wire::{ApiKey, codec::Versions, messages::*};
 
 use crate::{
-    Each, Result, Subject, TopicPartition,
+    Each, Result, Subject, TopicPartition, Uuid,
     by_leader::by_topic,
     error::check,
     rpc::{Cluster, Destination, Lane},
@@ -22,6 +22,9 @@ pub struct CommittedOffset {
     pub leader_epoch: Option<i32>,
     /// What the committing application wanted to remember; often empty.
     pub metadata: ByteString,
+    /// The id of the topic to which the offset belongs, if known. When it is committed, the commit
+    /// is refused if the topic has been deleted and created again since. Brokers do not return it.
+    pub topic_id: Option<Uuid>,
 }
 
 impl CommittedOffset {
@@ -31,6 +34,7 @@ impl CommittedOffset {
             offset,
             leader_epoch: None,
             metadata: ByteString::new(),
+            topic_id: None,
         }
     }
 }
@@ -182,6 +186,7 @@ fn result(
             metadata: metadata
                 .as_deref()
                 .map_or_else(ByteString::new, ByteString::from),
+            topic_id: None,
         })
     });
     (partition, result)

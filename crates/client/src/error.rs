@@ -173,6 +173,17 @@ pub enum Error {
         /// Why there was no answer to an earlier one, or none that tells what came of it.
         earlier: Box<Error>,
     },
+    /// Offsets were not committed because the consumer lost their partitions before, or left or was
+    /// evicted from its group. Other members may have the partitions already; the records are
+    /// delivered again there. Trying again does not help.
+    #[error("group {group}: the offsets of {} were not committed: the partitions were taken away before", list(.partitions))]
+    #[non_exhaustive]
+    NotCommitted {
+        /// The group.
+        group: ByteString,
+        /// The partitions, in order.
+        partitions: Vec<TopicPartition>,
+    },
     /// Records that are not what they should be.
     #[error("partition {partition}: the records at offset {offset} cannot be read: {problem}")]
     #[non_exhaustive]
@@ -257,6 +268,17 @@ fn short(duration: &Duration) -> String {
     match duration.as_millis() {
         ms @ ..1000 => format!("{ms}ms"),
         ms => format!("{}s", (ms as f64 / 100.0).round() / 10.0),
+    }
+}
+
+/// The first few, and how many more there are.
+fn list(partitions: &[TopicPartition]) -> String {
+    const SHOWN: usize = 5;
+    let shown = partitions.iter().take(SHOWN).map(ToString::to_string);
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match partitions.len() {
+        ..=SHOWN => shown,
+        more => format!("{shown} and {} more", more - SHOWN),
     }
 }
 

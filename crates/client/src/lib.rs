@@ -14,7 +14,7 @@
 //! let record = ProducerRecord::new("orders").key("customer-7").value("three pears");
 //! producer.send(record).await?.await?;
 //!
-//! let consumer = Consumer::builder()
+//! let mut consumer = Consumer::builder()
 //!     .bootstrap_servers("localhost:9092")
 //!     .group_id("billing")
 //!     .offset_reset(OffsetReset::Earliest)

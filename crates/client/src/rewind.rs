@@ -314,6 +314,7 @@ fn marked(to: Option<&CommittedOffset>) -> CommittedOffset {
         offset: to.map_or(-1, |to| to.offset),
         leader_epoch: to.and_then(|to| to.leader_epoch),
         metadata: metadata.into(),
+        topic_id: None,
     }
 }
 
@@ -397,6 +398,7 @@ pub(crate) async fn cancel(cluster: &Cluster, group_id: &str) -> Result<Vec<Rewi
         offset: -1,
         leader_epoch: None,
         metadata: format!("{REWIND_MARK} cancel").into(),
+        topic_id: None,
     };
     let steps = pending.steps.iter();
     let offsets: Vec<_> = steps
@@ -489,6 +491,7 @@ async fn remembered(
                         offset,
                         leader_epoch: (epoch >= 0).then_some(epoch),
                         metadata: told.metadata.into(),
+                        topic_id: None,
                     }),
                     to: (told.to >= 0).then(|| CommittedOffset::new(told.to)),
                 });

@@ -62,6 +62,7 @@ async fn the_offsets_of_a_group_are_set_listed_and_deleted() {
         offset: 7,
         leader_epoch: None,
         metadata: "why".into(),
+        topic_id: None,
     };
     let offsets = [(partition.clone(), committed.clone())];
     for (_, result) in admin.alter_group_offsets(&group, &offsets).await.unwrap() {

@@ -31,7 +31,7 @@ use metrics::{
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-async fn read(consumer: &Consumer, count: usize) -> Vec<OwnedRecord> {
+async fn read(consumer: &mut Consumer, count: usize) -> Vec<OwnedRecord> {
     let mut records = Vec::new();
     while records.len() < count {
         let polled = consumer.poll().await.unwrap();
@@ -55,12 +55,12 @@ async fn records_are_read_from_where_it_is_said_in_order_and_whole() {
         poll_records_max: 77,
         ..ConsumerConfig::new(&servers)
     };
-    let consumer = Consumer::connect(config).await.unwrap();
+    let mut consumer = Consumer::connect(config).await.unwrap();
     let partition = TopicPartition::new(topic.as_str(), 0);
     consumer
         .assign([(partition.clone(), Seek::Earliest)])
         .unwrap();
-    let records = read(&consumer, 2000).await;
+    let records = read(&mut consumer, 2000).await;
     assert_eq!(offsets(&records), (0..2000).collect::<Vec<_>>());
     let record = &records[1234];
     assert_eq!(record.key.as_deref(), Some(&b"key"[..]));
@@ -72,14 +72,14 @@ async fn records_are_read_from_where_it_is_said_in_order_and_whole() {
 
     consumer.seek(&partition, 1990).unwrap();
     assert_eq!(
-        offsets(&read(&consumer, 10).await),
+        offsets(&read(&mut consumer, 10).await),
         (1990..2000).collect::<Vec<_>>()
     );
     consumer
         .seek(&partition, Seek::Timestamp(1_001_995))
         .unwrap();
     assert_eq!(
-        offsets(&read(&consumer, 5).await),
+        offsets(&read(&mut consumer, 5).await),
         (1995..2000).collect::<Vec<_>>()
     );
     consumer.seek(&partition, Seek::Latest).unwrap();
@@ -91,7 +91,7 @@ async fn records_are_read_from_where_it_is_said_in_order_and_whole() {
             .is_empty()
     );
     produce(&servers, &topic, Some(0), 2000..2001).await;
-    assert_eq!(offsets(&read(&consumer, 1).await), [2000]);
+    assert_eq!(offsets(&read(&mut consumer, 1).await), [2000]);
 }
 
 #[tokio::test]
@@ -105,18 +105,18 @@ async fn an_offset_out_of_range_is_reset_or_is_an_error() {
             offset_reset,
             ..ConsumerConfig::new(&servers)
         };
-        let consumer = Consumer::connect(config).await.unwrap();
+        let mut consumer = Consumer::connect(config).await.unwrap();
         consumer
             .assign([(partition.clone(), Seek::Offset(99))])
             .unwrap();
         if offset_reset == OffsetReset::Earliest {
-            assert_eq!(offsets(&read(&consumer, 5).await), [0, 1, 2, 3, 4]);
+            assert_eq!(offsets(&read(&mut consumer, 5).await), [0, 1, 2, 3, 4]);
         } else {
             let error = consumer.poll().await.unwrap_err();
             assert!(error.to_string().contains("OFFSET_OUT_OF_RANGE"), "{error}");
             // The application says where to go on.
             consumer.seek(&partition, 3).unwrap();
-            assert_eq!(offsets(&read(&consumer, 2).await), [3, 4]);
+            assert_eq!(offsets(&read(&mut consumer, 2).await), [3, 4]);
         }
     }
 }
@@ -127,7 +127,7 @@ async fn a_paused_partition_gives_nothing_until_it_is_resumed() {
     let (_, topic) = with_topic(&servers, 2).await;
     produce(&servers, &topic, Some(0), 0..10).await;
     produce(&servers, &topic, Some(1), 0..10).await;
-    let consumer = Consumer::connect(ConsumerConfig::new(&servers))
+    let mut consumer = Consumer::connect(ConsumerConfig::new(&servers))
         .await
         .unwrap();
     let [zero, one] = [0, 1].map(|partition| TopicPartition::new(topic.as_str(), partition));
@@ -135,7 +135,7 @@ async fn a_paused_partition_gives_nothing_until_it_is_resumed() {
     consumer.assign(both).unwrap();
     consumer.pause(std::slice::from_ref(&one)).unwrap();
     assert!(
-        read(&consumer, 10)
+        read(&mut consumer, 10)
             .await
             .iter()
             .all(|record| record.partition == 0)
@@ -150,7 +150,7 @@ async fn a_paused_partition_gives_nothing_until_it_is_resumed() {
     assert_eq!(consumer.paused(), std::slice::from_ref(&one));
     consumer.resume(&[one]).unwrap();
     assert!(
-        read(&consumer, 10)
+        read(&mut consumer, 10)
             .await
             .iter()
             .all(|record| record.partition == 1)
@@ -176,20 +176,20 @@ async fn what_was_committed_is_where_the_next_one_begins() {
             .unwrap();
         consumer
     };
-    let consumer = start().await;
-    assert_eq!(offsets(&read(&consumer, 4).await), [0, 1, 2, 3]);
+    let mut consumer = start().await;
+    assert_eq!(offsets(&read(&mut consumer, 4).await), [0, 1, 2, 3]);
     consumer.commit().await.unwrap();
     drop(consumer);
 
-    let consumer = start().await;
-    assert_eq!(offsets(&read(&consumer, 4).await), [4, 5, 6, 7]);
+    let mut consumer = start().await;
+    assert_eq!(offsets(&read(&mut consumer, 4).await), [4, 5, 6, 7]);
     // Records that the application did not go through are not committed.
     let in_hand = consumer.poll().await.unwrap();
     assert_eq!(in_hand.len(), 2);
     consumer.close().await.unwrap();
 
-    let consumer = start().await;
-    assert_eq!(offsets(&read(&consumer, 2).await), [8, 9]);
+    let mut consumer = start().await;
+    assert_eq!(offsets(&read(&mut consumer, 2).await), [8, 9]);
     let mut offset = CommittedOffset::new(3);
     offset.metadata = "again".into();
     consumer
@@ -206,21 +206,22 @@ async fn a_stream_gives_each_record_once_and_leaves_the_rest_when_dropped() {
     let (_, topic) = with_topic(&servers, 1).await;
     produce(&servers, &topic, Some(0), 0..1000).await;
     let partition = TopicPartition::new(topic.as_str(), 0);
-    let consumer = Consumer::connect(ConsumerConfig::new(&servers))
+    let mut consumer = Consumer::connect(ConsumerConfig::new(&servers))
         .await
         .unwrap();
     consumer
         .assign([(partition.clone(), Seek::Earliest)])
         .unwrap();
     {
-        let mut records = std::pin::pin!(consumer.stream());
+        let mut records = consumer.stream();
         for offset in 0..700 {
             assert_eq!(records.next().await.unwrap().unwrap().offset, offset);
-            assert_eq!(consumer.position(&partition).unwrap(), Some(offset + 1));
+            let position = records.consumer().position(&partition).unwrap();
+            assert_eq!(position, Some(offset + 1));
         }
     }
     assert_eq!(
-        offsets(&read(&consumer, 300).await),
+        offsets(&read(&mut consumer, 300).await),
         (700..1000).collect::<Vec<_>>()
     );
 }
@@ -303,7 +304,7 @@ async fn what_is_written_and_read_and_how_much_is_left_is_measured_by_topic() {
     assert_eq!(numbers.get("kohort_producer_records_total(t)"), 10.0);
     let builder = Consumer::builder().bootstrap_servers(broker.servers());
     let builder = builder.group_id("g").poll_records_max(4);
-    let consumer = builder.build().await.unwrap();
+    let mut consumer = builder.build().await.unwrap();
     let partition = TopicPartition::new("t", 0);
     consumer.assign([(partition, Seek::Earliest)]).unwrap();
     assert_eq!(consumer.poll().await.unwrap().len(), 4);
@@ -327,7 +328,7 @@ async fn truncated(
         poll_records_max: count,
         ..ConsumerConfig::new(broker.servers())
     };
-    let consumer = Consumer::connect(config).await.unwrap();
+    let mut consumer = Consumer::connect(config).await.unwrap();
     let partition = TopicPartition::new("t", 0);
     consumer
         .assign([(partition.clone(), Seek::Earliest)])
@@ -389,7 +390,7 @@ async fn when_the_log_was_truncated_reading_goes_on_where_the_leaders_agree() {
 #[tokio::test]
 async fn what_was_fetched_of_a_log_that_was_truncated_is_fetched_again() {
     let broker = TestBroker::start().await.unwrap();
-    let (consumer, mut fetched) = truncated(&broker, OffsetReset::Earliest, 3).await;
+    let (mut consumer, mut fetched) = truncated(&broker, OffsetReset::Earliest, 3).await;
     assert_eq!(fetched.recv().await, Some(3));
     // The broker does not know that epoch, and gives it nothing new.
     let records = consumer.poll_for(Duration::from_millis(100)).await.unwrap();
@@ -399,7 +400,7 @@ async fn what_was_fetched_of_a_log_that_was_truncated_is_fetched_again() {
 #[tokio::test]
 async fn when_the_log_was_truncated_the_application_decides_if_it_wants_to() {
     let broker = TestBroker::start().await.unwrap();
-    let (consumer, _fetched) = truncated(&broker, OffsetReset::None, 10).await;
+    let (mut consumer, _fetched) = truncated(&broker, OffsetReset::None, 10).await;
     let error = consumer.poll().await.unwrap_err();
     let expected = "the log was truncated from offset 10 to 5";
     assert!(error.to_string().contains(expected), "{error}");

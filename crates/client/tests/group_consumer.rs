@@ -31,7 +31,7 @@ async fn joined(config: ConsumerConfig, topic: &str) -> Consumer {
 }
 
 /// Polls until so many records have come; returns their values.
-async fn values(consumer: &Consumer, count: usize) -> BTreeSet<i64> {
+async fn values(consumer: &mut Consumer, count: usize) -> BTreeSet<i64> {
     let mut values = BTreeSet::new();
     let reading = async {
         while values.len() < count {
@@ -53,8 +53,8 @@ async fn a_group_of_one_reads_everything_and_the_next_one_goes_on_where_it_stopp
         let (admin, topic) = with_topic(&servers, 3).await;
         produce(&servers, &topic, None, 0..1000).await;
         let group = unique("group");
-        let consumer = joined(config(&servers, &group, protocol), &topic).await;
-        assert_eq!(values(&consumer, 1000).await.len(), 1000);
+        let mut consumer = joined(config(&servers, &group, protocol), &topic).await;
+        assert_eq!(values(&mut consumer, 1000).await.len(), 1000);
         let listed = admin.list_groups(&Default::default()).await.unwrap();
         let listed = listed
             .iter()
@@ -68,6 +68,7 @@ async fn a_group_of_one_reads_everything_and_the_next_one_goes_on_where_it_stopp
         let described = admin.describe_group(&group).await.unwrap();
         assert_eq!(described.members.len(), 1);
         assert_eq!(described.members[0].assignment.len(), 3);
+        consumer.finish();
         consumer.close().await.unwrap();
         assert!(
             admin
@@ -79,8 +80,8 @@ async fn a_group_of_one_reads_everything_and_the_next_one_goes_on_where_it_stopp
         );
 
         produce(&servers, &topic, None, 1000..1010).await;
-        let consumer = joined(config(&servers, &group, protocol), &topic).await;
-        assert_eq!(values(&consumer, 10).await, (1000..1010).collect());
+        let mut consumer = joined(config(&servers, &group, protocol), &topic).await;
+        assert_eq!(values(&mut consumer, 10).await, (1000..1010).collect());
         consumer.close().await.unwrap();
     }
 }
@@ -108,7 +109,7 @@ impl RebalanceHandler for Handler {
 }
 
 /// Polls for as long as it is not stopped.
-fn keep_polling(consumer: Arc<Consumer>) -> tokio::task::JoinHandle<()> {
+fn keep_polling(mut consumer: Consumer) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         loop {
             consumer.poll().await.unwrap();
@@ -137,13 +138,12 @@ async fn two_members_share_the_partitions_and_one_that_leaves_gives_its_own_back
             ..config(&servers, &group, protocol)
         };
         let seen = Arc::new(Seen::default());
-        let first = Arc::new(Consumer::connect(config.clone()).await.unwrap());
+        let first = Consumer::connect(config.clone()).await.unwrap();
         first.set_rebalance_handler(Handler(seen.clone())).unwrap();
         first.subscribe([topic.as_str()]).unwrap();
         let polling = keep_polling(first.clone());
         until(async || first.assignment().len() == 4).await;
         let second = joined(config, &topic).await;
-        let second = Arc::new(second);
         let polling_too = keep_polling(second.clone());
         until(async || first.assignment().len() == 2 && second.assignment().len() == 2).await;
         let assigned: BTreeSet<_> = first
@@ -155,11 +155,11 @@ async fn two_members_share_the_partitions_and_one_that_leaves_gives_its_own_back
 
         polling_too.abort();
         let _ = polling_too.await;
-        Arc::into_inner(second).unwrap().close().await.unwrap();
+        second.close().await.unwrap();
         until(async || first.assignment().len() == 4).await;
         polling.abort();
         let _ = polling.await;
-        Arc::into_inner(first).unwrap().close().await.unwrap();
+        first.close().await.unwrap();
         let seen = seen.0.lock();
         let cooperative = strategy == AssignmentStrategy::CooperativeSticky
             || protocol == GroupProtocol::Consumer;
@@ -176,7 +176,7 @@ async fn a_regular_expression_finds_topics_that_come_later() {
         let prefix = unique("regex");
         let mut config = config(&servers, &unique("group"), protocol);
         config.client.metadata_max_age = Duration::from_millis(200);
-        let consumer = Arc::new(Consumer::connect(config).await.unwrap());
+        let consumer = Consumer::connect(config).await.unwrap();
         consumer.subscribe_regex(format!("{prefix}.*")).unwrap();
         let polling = keep_polling(consumer.clone());
         let (admin, _) = with_topic(&servers, 1).await;
@@ -196,7 +196,7 @@ async fn a_topic_that_comes_after_it_was_subscribed_is_read() {
         config.client.metadata_max_age = Duration::from_millis(200);
         let (admin, first) = with_topic(&servers, 1).await;
         let later = unique("later");
-        let consumer = Arc::new(Consumer::connect(config).await.unwrap());
+        let consumer = Consumer::connect(config).await.unwrap();
         consumer.subscribe([first.as_str(), &later]).unwrap();
         let polling = keep_polling(consumer.clone());
         until(async || consumer.assignment().len() == 1).await;
@@ -214,13 +214,13 @@ async fn dropping_a_consumer_returns_at_once_and_its_partitions_go_to_others() {
     for protocol in PROTOCOLS {
         let (_, topic) = with_topic(&servers, 2).await;
         let group = unique("group");
-        let first = joined(config(&servers, &group, protocol), &topic).await;
+        let mut first = joined(config(&servers, &group, protocol), &topic).await;
         let _ = first.poll_for(Duration::from_secs(1)).await.unwrap();
         until(async || first.assignment().len() == 2).await;
         let before = std::time::Instant::now();
         drop(first);
         assert!(before.elapsed() < Duration::from_secs(1));
-        let second = Arc::new(joined(config(&servers, &group, protocol), &topic).await);
+        let second = joined(config(&servers, &group, protocol), &topic).await;
         let polling = keep_polling(second.clone());
         until(async || second.assignment().len() == 2).await;
         polling.abort();
@@ -231,7 +231,7 @@ async fn dropping_a_consumer_returns_at_once_and_its_partitions_go_to_others() {
 #[tokio::test]
 async fn closing_does_not_hang_when_there_is_no_coordinator() {
     for protocol in PROTOCOLS {
-        let consumer = Consumer::new(config("127.0.0.1:1", "group", protocol)).unwrap();
+        let mut consumer = Consumer::new(config("127.0.0.1:1", "group", protocol)).unwrap();
         consumer.subscribe(["topic"]).unwrap();
         let _ = consumer.poll_for(Duration::from_millis(100)).await;
         let before = std::time::Instant::now();
@@ -251,7 +251,7 @@ async fn an_application_that_is_away_for_too_long_loses_its_partitions_and_gets_
             ..config(&servers, &group, protocol)
         };
         let seen = Arc::new(Seen::default());
-        let consumer = Consumer::connect(config).await.unwrap();
+        let mut consumer = Consumer::connect(config).await.unwrap();
         consumer
             .set_rebalance_handler(Handler(seen.clone()))
             .unwrap();
@@ -290,7 +290,7 @@ async fn a_consumer_that_the_coordinator_refuses_says_so_and_can_subscribe_again
         group_remote_assignor: Some("absent".into()),
         ..config(&servers, &unique("group"), GroupProtocol::Consumer)
     };
-    let consumer = Consumer::connect(config).await.unwrap();
+    let mut consumer = Consumer::connect(config).await.unwrap();
     for _ in 0..2 {
         consumer.subscribe([topic.as_str()]).unwrap();
         let error = timeout(Duration::from_secs(30), consumer.poll())
@@ -311,7 +311,7 @@ async fn values_are_read_as_json() {
     let servers = servers().await;
     let (_, topic) = with_topic(&servers, 1).await;
     produce(&servers, &topic, Some(0), 7..8).await;
-    let consumer = Consumer::connect(ConsumerConfig::new(&servers))
+    let mut consumer = Consumer::connect(ConsumerConfig::new(&servers))
         .await
         .unwrap();
     let partition = TopicPartition::new(topic.as_str(), 0);

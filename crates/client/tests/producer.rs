@@ -159,7 +159,7 @@ async fn values_are_written_and_read_as_json() {
     let record = ProducerRecord::new(&topic).key("k");
     let sent = producer.send_json(record, &order).await.unwrap();
     sent.await.unwrap();
-    let consumer = Consumer::connect(ConsumerConfig::new(&servers))
+    let mut consumer = Consumer::connect(ConsumerConfig::new(&servers))
         .await
         .unwrap();
     let partition = TopicPartition::new(topic.as_str(), 0);
@@ -289,7 +289,7 @@ async fn a_consumed_record_is_forwarded_with_its_headers_unchanged() {
         .timestamp(7);
     producer.send(record).await.unwrap().await.unwrap();
     let read = async |topic: &str| {
-        let consumer = Consumer::connect(ConsumerConfig::new(&servers))
+        let mut consumer = Consumer::connect(ConsumerConfig::new(&servers))
             .await
             .unwrap();
         let partition = TopicPartition::new(topic, 0);

@@ -93,7 +93,7 @@ async fn what_an_earlier_attempt_may_have_done_is_told_from_what_was_so_before()
     broker.pass_all();
     let mut consumer = ConsumerConfig::new(broker.servers()).group("g");
     consumer.client.allow_auto_create_topics = Some(false);
-    let consumer = Consumer::connect(consumer).await.unwrap();
+    let mut consumer = Consumer::connect(consumer).await.unwrap();
     consumer.subscribe(["t"]).unwrap();
     let polls = async {
         while consumer.assignment().is_empty() {

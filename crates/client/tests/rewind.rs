@@ -33,7 +33,7 @@ struct Way {
 }
 
 /// Polls until `count` records have come in all; the offsets of each partition, in their order.
-async fn read(consumer: &Consumer, count: usize) -> BTreeMap<i32, Vec<i64>> {
+async fn read(consumer: &mut Consumer, count: usize) -> BTreeMap<i32, Vec<i64>> {
     let mut offsets: BTreeMap<i32, Vec<i64>> = BTreeMap::new();
     let mut read = 0;
     let reading = async {
@@ -53,7 +53,7 @@ async fn read(consumer: &Consumer, count: usize) -> BTreeMap<i32, Vec<i64>> {
 }
 
 /// Polls for a while, and gets nothing.
-async fn poll_in_vain(consumer: &Consumer) {
+async fn poll_in_vain(consumer: &mut Consumer) {
     for _ in 0..20 {
         let records = consumer.poll_for(Duration::from_millis(50)).await.unwrap();
         assert_eq!(records.into_iter().count(), 0);
@@ -78,8 +78,8 @@ async fn a_member_goes_on_at_the_new_offsets_and_elsewhere_where_it_was() {
             produce(&servers, &topic, Some(partition), 0..100).await;
         }
         let group = unique("group");
-        let consumer = joined(&servers, &group, &topic, &way).await;
-        read(&consumer, 300).await;
+        let mut consumer = joined(&servers, &group, &topic, &way).await;
+        read(&mut consumer, 300).await;
         consumer.commit().await.unwrap();
 
         let at = |partition: i32| TopicPartition::new(topic.as_str(), partition);
@@ -88,7 +88,7 @@ async fn a_member_goes_on_at_the_new_offsets_and_elsewhere_where_it_was() {
             (at(1), RewindTo::ShiftBy(-10)),
         ];
         let rewinding = admin.rewind_group(&group, &goals);
-        let (done, reread) = tokio::join!(rewinding, read(&consumer, 70));
+        let (done, reread) = tokio::join!(rewinding, read(&mut consumer, 70));
         let steps = done.unwrap();
         assert_eq!(
             steps[0].before.as_ref().map(|before| before.offset),
@@ -107,9 +107,9 @@ async fn a_member_goes_on_at_the_new_offsets_and_elsewhere_where_it_was() {
         // Through the member itself, which polls no more until it has happened; and back.
         let rewound = consumer.rewind(&[(at(2), RewindTo::Earliest)]).await;
         assert_eq!(rewound.unwrap()[0].to.as_ref().map(|to| to.offset), Some(0));
-        let reread = read(&consumer, 100).await;
+        let reread = read(&mut consumer, 100).await;
         assert_eq!(reread, BTreeMap::from([(2, (0..100).collect())]));
-        let (undone, ()) = tokio::join!(admin.undo_rewind(&group), poll_in_vain(&consumer));
+        let (undone, ()) = tokio::join!(admin.undo_rewind(&group), poll_in_vain(&mut consumer));
         assert_eq!(
             undone.unwrap()[0].to.as_ref().map(|to| to.offset),
             Some(100)
@@ -171,8 +171,8 @@ async fn two_rewinds_at_once_happen_one_after_the_other() {
         protocol: GroupProtocol::Consumer,
         strategy: None,
     };
-    let consumer = joined(&servers, &group, &topic, &way).await;
-    read(&consumer, 10).await;
+    let mut consumer = joined(&servers, &group, &topic, &way).await;
+    read(&mut consumer, 10).await;
     let other = Admin::connect(ClientConfig::new(&servers)).await.unwrap();
     let to = |offset: i64| {
         [(

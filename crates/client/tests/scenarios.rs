@@ -59,7 +59,7 @@ async fn what_the_application_has_not_finished_with_is_not_committed() {
         auto_commit_interval: Duration::from_millis(20),
         ..config(&broker, GroupProtocol::Consumer)
     };
-    let consumer = Consumer::connect(config).await.unwrap();
+    let mut consumer = Consumer::connect(config).await.unwrap();
     consumer.subscribe(["t"]).unwrap();
     assert_eq!(consumer.poll().await.unwrap().len(), 10);
     sleep(Duration::from_millis(200)).await;
@@ -94,7 +94,7 @@ async fn partitions_go_to_others_only_when_the_application_is_done_with_its_reco
             ..config(&broker, protocol)
         };
         let revoked = Arc::new(AtomicBool::new(false));
-        let first = Consumer::connect(config.clone()).await.unwrap();
+        let mut first = Consumer::connect(config.clone()).await.unwrap();
         first
             .set_rebalance_handler(Revoked(revoked.clone()))
             .unwrap();
@@ -117,7 +117,7 @@ async fn partitions_go_to_others_only_when_the_application_is_done_with_its_reco
             seen.len()
         };
         let in_hand = first.poll().await.unwrap();
-        let second = Consumer::connect(config).await.unwrap();
+        let mut second = Consumer::connect(config).await.unwrap();
         second.subscribe(["t"]).unwrap();
         // For longer than it takes until the first one is told to let go.
         let early = second.poll_for(Duration::from_secs(7)).await.unwrap();
@@ -131,7 +131,7 @@ async fn partitions_go_to_others_only_when_the_application_is_done_with_its_reco
         );
         see(&in_hand);
         until(async || {
-            for consumer in [&first, &second] {
+            for consumer in [&mut first, &mut second] {
                 let records = consumer.poll_for(Duration::from_millis(20)).await.unwrap();
                 see(&records);
             }
@@ -148,7 +148,7 @@ async fn partitions_go_to_others_only_when_the_application_is_done_with_its_reco
 async fn after_the_broker_was_away_for_longer_than_the_session_consumption_goes_on() {
     for protocol in PROTOCOLS {
         let broker = broker(1).await;
-        let consumer = Consumer::connect(config(&broker, protocol)).await.unwrap();
+        let mut consumer = Consumer::connect(config(&broker, protocol)).await.unwrap();
         consumer.subscribe(["t"]).unwrap();
         produce(broker.servers(), "t", Some(0), 0..5).await;
         let mut count = 0;
@@ -235,7 +235,7 @@ async fn a_stale_epoch_does_not_hide_what_was_committed() {
         _ => Fate::Pass,
     });
     let config = config(&broker, GroupProtocol::Consumer);
-    let consumer = Consumer::connect(config).await.unwrap();
+    let mut consumer = Consumer::connect(config).await.unwrap();
     consumer.subscribe(["t"]).unwrap();
     let records = timeout(LONG, consumer.poll()).await.unwrap().unwrap();
     assert_eq!(records.iter().next().unwrap().offset, 5);
@@ -247,28 +247,28 @@ async fn a_stale_epoch_does_not_hide_what_was_committed() {
 async fn a_consumer_that_was_paused_through_a_rebalance_goes_on_afterwards() {
     for protocol in PROTOCOLS {
         let broker = broker(2).await;
-        let first = Consumer::connect(config(&broker, protocol)).await.unwrap();
+        let mut first = Consumer::connect(config(&broker, protocol)).await.unwrap();
         first.subscribe(["t"]).unwrap();
-        let idle = async |consumer: &Consumer| {
+        let idle = async |consumer: &mut Consumer| {
             consumer
                 .poll_for(Duration::from_millis(20))
                 .await
                 .unwrap()
                 .len()
         };
-        until(async || idle(&first).await == 0 && first.assignment().len() == 2).await;
+        until(async || idle(&mut first).await == 0 && first.assignment().len() == 2).await;
         first.pause(&first.assignment()).unwrap();
-        let second = Consumer::connect(config(&broker, protocol)).await.unwrap();
+        let mut second = Consumer::connect(config(&broker, protocol)).await.unwrap();
         second.subscribe(["t"]).unwrap();
         until(async || {
-            idle(&first).await;
-            idle(&second).await;
+            idle(&mut first).await;
+            idle(&mut second).await;
             second.assignment().len() == 1
         })
         .await;
         let (closed, ()) = tokio::join!(second.close(), async {
             until(async || {
-                idle(&first).await;
+                idle(&mut first).await;
                 first.assignment().len() == 2
             })
             .await;
@@ -280,7 +280,7 @@ async fn a_consumer_that_was_paused_through_a_rebalance_goes_on_afterwards() {
         }
         let mut count = 0;
         until(async || {
-            count += idle(&first).await;
+            count += idle(&mut first).await;
             count == 10
         })
         .await;
@@ -301,7 +301,7 @@ async fn commits_that_fail_do_not_stop_fetching() {
         ..config(&broker, GroupProtocol::Consumer)
     };
     produce(broker.servers(), "t", Some(0), 0..50).await;
-    let consumer = Consumer::connect(config).await.unwrap();
+    let mut consumer = Consumer::connect(config).await.unwrap();
     consumer.subscribe(["t"]).unwrap();
     for offset in 0..50 {
         let records = timeout(LONG, consumer.poll()).await.unwrap().unwrap();
@@ -333,7 +333,7 @@ async fn a_coordinator_that_is_none_any_more_is_looked_up_again() {
             _ => Fate::Pass,
         });
         let config = config(&broker, GroupProtocol::Consumer);
-        let consumer = Consumer::connect(config).await.unwrap();
+        let mut consumer = Consumer::connect(config).await.unwrap();
         if by_hand {
             let partition = TopicPartition::new("t", 0);
             consumer.assign([(partition, Seek::Committed)]).unwrap();
@@ -391,13 +391,13 @@ async fn commits_that_a_rebalance_refuses_do_not_start_another_one() {
             consumer.subscribe(["t"]).unwrap();
             consumer
         };
-        let some = async |consumer: &Consumer| {
+        let some = async |consumer: &mut Consumer| {
             let records = consumer.poll_for(Duration::from_millis(5)).await.unwrap();
             records.len()
         };
-        let first = member().await;
+        let mut first = member().await;
         until(async || {
-            some(&first).await;
+            some(&mut first).await;
             first.assignment().len() == 2
         })
         .await;
@@ -418,30 +418,30 @@ async fn commits_that_a_rebalance_refuses_do_not_start_another_one() {
             }
             _ => Fate::Pass,
         });
-        let second = member().await;
+        let mut second = member().await;
         until(async || {
-            some(&first).await;
-            some(&second).await;
+            some(&mut first).await;
+            some(&mut second).await;
             first.assignment().len() == 1 && second.assignment().len() == 1
         })
         .await;
         // Records come when the handlers have returned.
-        for consumer in [&first, &second] {
+        for consumer in [&mut first, &mut second] {
             until(async || some(consumer).await == 1).await;
         }
         let count = |count: &AtomicUsize| count.load(Ordering::Relaxed);
         let settled = (count(&joins), count(&changes));
         let before = count(&commits);
         until(async || {
-            some(&first).await;
-            some(&second).await;
+            some(&mut first).await;
+            some(&mut second).await;
             count(&commits) >= before + 6
         })
         .await;
         // Two heartbeats later nobody has been told to join again either.
         for _ in 0..60 {
-            some(&first).await;
-            some(&second).await;
+            some(&mut first).await;
+            some(&mut second).await;
             sleep(Duration::from_millis(10)).await;
         }
         assert_eq!((count(&joins), count(&changes)), settled, "{protocol:?}");
@@ -453,7 +453,7 @@ async fn commits_that_a_rebalance_refuses_do_not_start_another_one() {
 async fn heartbeats_go_on_while_the_application_works_for_longer_than_the_session() {
     let broker = broker(1).await;
     let revoked = Arc::new(AtomicBool::new(false));
-    let consumer = Consumer::connect(config(&broker, GroupProtocol::Classic))
+    let mut consumer = Consumer::connect(config(&broker, GroupProtocol::Classic))
         .await
         .unwrap();
     consumer
@@ -504,7 +504,7 @@ async fn an_idempotent_producer_writes_each_record_once_and_in_order_whatever_is
     }
     broker.pass_all();
     let partition = TopicPartition::new("t", 0);
-    let consumer = Consumer::connect(ConsumerConfig::new(broker.servers()))
+    let mut consumer = Consumer::connect(ConsumerConfig::new(broker.servers()))
         .await
         .unwrap();
     consumer
@@ -532,7 +532,7 @@ fn programs_without_a_runtime_do_the_same() {
     assert_eq!(delivery.wait().unwrap().offset, Some(0));
     producer.close();
     let config = config(&broker, GroupProtocol::Auto);
-    let consumer = kohort::blocking::Consumer::connect(config).unwrap();
+    let mut consumer = kohort::blocking::Consumer::connect(config).unwrap();
     consumer.subscribe(["t"]).unwrap();
     let record = consumer.records().next().unwrap().unwrap();
     assert_eq!(record.value.as_deref(), Some(&b"v"[..]));

@@ -5,7 +5,7 @@ use kohort::{Admin, Consumer, OffsetSpec, Producer, ProducerRecord, TopicPartiti
 fn send<T: Send>(_: T) {}
 
 #[allow(dead_code)]
-fn futures_can_be_spawned(admin: Admin, consumer: Consumer, producer: Producer) {
+fn futures_can_be_spawned(admin: Admin, mut consumer: Consumer, producer: Producer) {
     let partition = TopicPartition::new("t", 0);
     send(admin.list_offsets(
         &[(partition.clone(), OffsetSpec::Latest)],

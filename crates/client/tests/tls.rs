@@ -103,7 +103,7 @@ async fn a_member_of_a_group_is_told_so_too() {
         let mut config = ConsumerConfig::new(&address).group("group");
         config.group_protocol = protocol;
         config.client.security.tls = Some(Tls::builder().ca_pem(other.as_str()).build().unwrap());
-        let consumer = Consumer::new(config).unwrap();
+        let mut consumer = Consumer::new(config).unwrap();
         consumer.subscribe(["topic"]).unwrap();
         let polled = timeout(Duration::from_secs(10), consumer.poll()).await;
         let error = polled.expect("it should end at once").unwrap_err();

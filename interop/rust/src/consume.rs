@@ -77,7 +77,7 @@ pub(crate) async fn consume(
 ) -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let consumer =
+    let mut consumer =
         Consumer::connect(ConsumerConfig::from_properties(&options.properties())?).await?;
     let progress = Arc::new(Progress::default());
     consumer.set_rebalance_handler(Says(progress.clone()))?;

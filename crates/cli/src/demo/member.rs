@@ -95,7 +95,7 @@ async fn work(
     ledger: &Arc<Ledger>,
     mut stopped: oneshot::Receiver<()>,
 ) -> kohort::Result<()> {
-    let consumer = Consumer::connect(config).await?;
+    let mut consumer = Consumer::connect(config).await?;
     consumer.set_rebalance_handler(Notes {
         name,
         ledger: ledger.clone(),
@@ -110,6 +110,8 @@ async fn work(
             ledger.processed(name, record.partition, record.offset, record.value);
         }
     }
+    // What was received is processed.
+    consumer.finish();
     consumer.close().await
 }
 

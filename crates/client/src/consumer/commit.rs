@@ -17,56 +17,56 @@ use crate::{
 
 /// Commits `offsets`, trying again for as long as `timeout`.
 pub(super) async fn commit(
-    shared: &Shared,
-    offsets: &[(TopicPartition, CommittedOffset)],
+    shared: &Arc<Shared>,
+    offsets: Vec<(TopicPartition, CommittedOffset)>,
     timeout: Duration,
 ) -> Result<()> {
-    let span = tracing::debug_span!("commit", partitions = offsets.len());
-    let committed = try_commit(shared, offsets, timeout).instrument(span).await;
-    if !offsets.is_empty() {
+    let begun = InOrder::begin(shared, &mut shared.lock(), offsets, Vec::new());
+    carry_out(shared, begun, timeout).await
+}
+
+/// Carries out a commit that has begun, trying again for as long as `timeout`.
+pub(super) async fn carry_out(shared: &Shared, begun: InOrder, timeout: Duration) -> Result<()> {
+    let partitions = begun.len();
+    let span = tracing::debug_span!("commit", partitions);
+    let committed = attempts(shared, begun, timeout).instrument(span).await;
+    if partitions > 0 {
         crate::measure::committed(&committed);
     }
     committed
 }
 
-async fn try_commit(
-    shared: &Shared,
-    offsets: &[(TopicPartition, CommittedOffset)],
-    timeout: Duration,
-) -> Result<()> {
+async fn attempts(shared: &Shared, mut in_order: InOrder, timeout: Duration) -> Result<()> {
     let Some(group_id) = &shared.config.group_id else {
         return Err(Error::config("group.id", "is needed to commit"));
     };
-    if offsets.is_empty() {
-        return Ok(());
-    }
-    for (name, offset) in offsets {
+    for (name, offset) in in_order.offsets() {
         if offset.offset < 0 {
             return Err(Error::State(format!("{name} has no negative offsets")));
         }
     }
     let to = Destination::Group(group_id.clone());
     let mut retry = shared.cluster.retry_for("commit offsets", timeout);
-    let mut in_order = InOrder::new(shared, offsets);
     let mut last: Option<Error> = None;
     loop {
-        if let Some(last) = &last {
-            let wait = in_order.is_overtaken();
-            if in_order.is_empty() {
-                return in_order.outcome();
-            }
-            if wait {
-                retry.failed(last.clone()).await?;
-                continue;
-            }
+        let wait = in_order.is_overtaken();
+        if in_order.is_empty() {
+            return in_order.outcome();
+        }
+        if let Some(last) = last.as_ref().filter(|_| wait) {
+            retry.failed(last.clone()).await?;
+            continue;
         }
         let committer = {
             let state = shared.lock();
-            if state.subscribed && state.committer.is_none() {
-                let problem = "the consumer is not a member of its group at present";
-                return Err(Error::State(problem.to_owned()));
+            let committer = state.committer.clone();
+            let is_missing = state.subscribed && committer.is_none();
+            drop(state);
+            if is_missing {
+                in_order.give_up();
+                return in_order.outcome();
             }
-            state.committer.clone()
+            committer
         };
         let consumer_protocol = committer
             .as_ref()
@@ -130,8 +130,12 @@ pub(super) async fn auto_commit(shared: Arc<Shared>) {
             _ = ticks.tick() => {}
             () = shared.closed.cancelled() => return,
         }
-        let offsets = shared.lock().to_commit(true, None);
-        let committing = commit(&shared, &offsets, shared.cluster.config().request_timeout);
+        let (offsets, departed) = {
+            let mut state = shared.lock();
+            (state.to_commit(None), std::mem::take(&mut state.departed))
+        };
+        let all = offsets.into_iter().chain(departed.clone()).collect();
+        let committing = commit(&shared, all, shared.cluster.config().request_timeout);
         let committed = tokio::select! {
             committed = committing => committed,
             () = shared.closed.cancelled() => return,
@@ -139,49 +143,69 @@ pub(super) async fn auto_commit(shared: Arc<Shared>) {
         if let Err(error) = committed {
             // The next time has a chance too.
             tracing::warn!(%error, "offsets could not be committed");
+            shared.lock().return_departed(departed);
         }
     }
 }
 
 impl Consumer {
-    /// Commits how far the application has come in all its partitions: to the end of the records
-    /// that the last poll returned.
+    /// Finishes the records that this handle holds, and commits what is finished.
     ///
-    /// Commits count in the order in which they are begun, however often they have to be sent. What
-    /// was taken away before it could be committed is left out, which is an error. If the future is
-    /// dropped, it may have been committed.
+    /// In each partition that is everything before the first record that another handle still
+    /// holds. Returns once it is committed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotCommitted`] names the partitions that were taken away before their offsets could
+    /// be committed: the consumer was evicted (it did not poll within
+    /// [`ConsumerConfig::poll_interval_max`](crate::ConsumerConfig::poll_interval_max), its session
+    /// ended, an administrator removed it, a static member replaced it), left, or lost them in a
+    /// rebalance. What else could be committed has been. [`Error::Kafka`] is the coordinator's
+    /// refusal, [`Error::Timeout`] means that it could not be asked. In all cases the records are
+    /// delivered again, here or to another member, unless another commit follows.
+    ///
+    /// Commits count in the order in which they are begun, however often they have to be sent. If
+    /// the future is dropped, the offsets may have been committed.
     pub async fn commit(&self) -> Result<()> {
-        let offsets = self.shared.lock().to_commit(false, None);
-        commit(
-            &self.shared,
-            &offsets,
-            self.shared.cluster.config().api_timeout,
-        )
-        .await
+        let begun = self.begin_commit();
+        let timeout = self.shared.cluster.config().api_timeout;
+        carry_out(&self.shared, begun, timeout).await
     }
 
-    /// Commits these offsets, each that of the next record to be read, as
-    /// [`commit`](Consumer::commit) does.
+    /// Commits these offsets, each that of the next record to be read, with the errors of
+    /// [`commit`](Consumer::commit). Records before them count as finished.
     pub async fn commit_offsets(
         &self,
         offsets: &[(TopicPartition, CommittedOffset)],
     ) -> Result<()> {
-        commit(
-            &self.shared,
-            offsets,
-            self.shared.cluster.config().api_timeout,
-        )
-        .await
+        let timeout = self.shared.cluster.config().api_timeout;
+        commit(&self.shared, offsets.to_vec(), timeout).await
     }
 
-    /// Begins to commit what [`commit`](Consumer::commit) would, and returns at once. The outcome
-    /// may be awaited, or not.
+    /// Begins what [`commit`](Consumer::commit) does, and returns at once. The outcome, which is
+    /// that of [`commit`](Consumer::commit), may be awaited, or not.
     pub fn commit_later(&self) -> CommitLater {
-        let offsets = self.shared.lock().to_commit(false, None);
+        let begun = self.begin_commit();
         let shared = self.shared.clone();
         CommitLater(tokio::spawn(async move {
-            commit(&shared, &offsets, shared.cluster.config().api_timeout).await
+            let timeout = shared.cluster.config().api_timeout;
+            carry_out(&shared, begun, timeout).await
         }))
+    }
+
+    /// Finishes what this handle holds, and gives the commit of all that is finished its place in
+    /// the order.
+    fn begin_commit(&self) -> InOrder {
+        let mut state = self.shared.lock();
+        let released = state.finish(self.handle);
+        let offsets = state.to_commit(None);
+        let lost = state.handles.take_lost(self.handle);
+        let begun = InOrder::begin(&self.shared, &mut state, offsets, lost);
+        drop(state);
+        if released {
+            self.shared.released.notify_waiters();
+        }
+        begun
     }
 }
 

@@ -5,7 +5,11 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::{Seek, commit, shared::Shared};
+use super::{
+    Seek, commit,
+    in_order::InOrder,
+    shared::{Shared, State},
+};
 use crate::{CommittedOffset, Error, Result, TopicPartition};
 
 /// What the application does when partitions come and go: all of it may be left out.
@@ -45,16 +49,16 @@ pub trait RebalanceHandler: Send + Sync + 'static {
         async {}
     }
 
-    /// The consumer is to let go of partitions. Polls return nothing of them any more; the records
-    /// of the last poll are finished with (unless the application took too long), and offsets that
-    /// are committed by themselves have been committed. Others get the partitions when this
-    /// returns.
+    /// The consumer must give up partitions. Polls return nothing of them any more; the records that
+    /// were delivered are finished (unless the application took too long), and what is committed
+    /// automatically has been committed. Others get the partitions when this returns.
     fn revoked(&self, rebalance: &Rebalance) -> impl Future<Output = ()> + Send {
         let _ = rebalance;
         async {}
     }
 
-    /// The consumer has lost partitions: others may have them already. Nothing can be committed.
+    /// The consumer has lost partitions: others may have them already. Nothing can be committed
+    /// ([`Error::NotCommitted`]).
     fn lost(&self, rebalance: &Rebalance) -> impl Future<Output = ()> + Send {
         let _ = rebalance;
         async {}
@@ -69,16 +73,48 @@ impl RebalanceHandler for () {}
 pub struct Rebalance {
     pub(super) shared: Arc<Shared>,
     pub(super) partitions: Vec<TopicPartition>,
+    /// Which assignment of each partition this is about; `None` if it is lost.
+    pub(super) assignments: Vec<Option<u64>>,
     pub(super) deadline: Instant,
 }
 
 impl Rebalance {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        partitions: Vec<TopicPartition>,
+        deadline: Instant,
+    ) -> Rebalance {
+        let assignments = {
+            let state = shared.lock();
+            let assignments = partitions.iter();
+            assignments
+                .map(|name| Some(state.partitions.get(name)?.since))
+                .collect()
+        };
+        Rebalance {
+            shared: shared.clone(),
+            partitions,
+            assignments,
+            deadline,
+        }
+    }
+
+    /// The partitions that the consumer no longer has.
+    fn lost(&self, state: &State) -> Vec<TopicPartition> {
+        let partitions = self.partitions.iter().zip(&self.assignments);
+        let lost = partitions.filter(|(name, assignment)| {
+            let now = state.partitions.get(name).map(|partition| partition.since);
+            assignment.is_none() || now != **assignment
+        });
+        lost.map(|(name, _)| name.clone()).collect()
+    }
+
     /// The partitions that come or go, in order.
     pub fn partitions(&self) -> &[TopicPartition] {
         &self.partitions
     }
 
-    /// Until when the handler may take.
+    /// The deadline by which the handler must return.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -102,22 +138,41 @@ impl Rebalance {
     /// The offset of the record of a partition that would be polled next, if known.
     pub fn position(&self, partition: &TopicPartition) -> Option<i64> {
         let state = self.shared.lock();
-        Some(state.partitions.get(partition)?.position?.offset)
+        Some(state.partitions.get(partition)?.progress.position()?.offset)
     }
 
-    /// Commits how far the application has come in the partitions: to the end of the records that
-    /// it was given.
+    /// Commits what the application has finished in the partitions.
+    ///
+    /// Fails with [`Error::NotCommitted`] if partitions are lost already, and otherwise as
+    /// [`Consumer::commit`](crate::Consumer::commit) does.
     pub async fn commit(&self) -> Result<()> {
-        let offsets = self.shared.lock().to_commit(false, Some(&self.partitions));
-        commit::commit(&self.shared, &offsets, self.remaining()).await
+        let begun = {
+            let mut state = self.shared.lock();
+            let lost = self.lost(&state);
+            let mut offsets = state.to_commit(Some(&self.partitions));
+            offsets.retain(|(name, _)| !lost.contains(name));
+            InOrder::begin(&self.shared, &mut state, offsets, lost)
+        };
+        commit::carry_out(&self.shared, begun, self.remaining()).await
     }
 
-    /// Commits these offsets, each that of the next record to be read.
+    /// Commits these offsets, each that of the next record to be read, with the errors of
+    /// [`commit`](Rebalance::commit).
     pub async fn commit_offsets(
         &self,
         offsets: &[(TopicPartition, CommittedOffset)],
     ) -> Result<()> {
-        commit::commit(&self.shared, offsets, self.remaining()).await
+        let begun = {
+            let mut state = self.shared.lock();
+            let lost = self.lost(&state);
+            let (lost, offsets): (Vec<_>, Vec<_>) = offsets
+                .iter()
+                .cloned()
+                .partition(|(name, _)| lost.contains(name));
+            let lost = lost.into_iter().map(|(name, _)| name).collect();
+            InOrder::begin(&self.shared, &mut state, offsets, lost)
+        };
+        commit::carry_out(&self.shared, begun, self.remaining()).await
     }
 }
 

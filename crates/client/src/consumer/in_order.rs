@@ -1,13 +1,15 @@
 //! Commits of one partition count in the order in which they were asked for: what is sent again
 //! must not undo a later one, nor reach into a time when others have the partition.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashSet;
 
 use super::{
     partition::Partition,
     shared::{Shared, State},
 };
-use crate::{CommittedOffset, Error, Result, TopicPartition};
+use crate::{CommittedOffset, Result, TopicPartition};
 
 /// The commits of one assignment of a partition, by their numbers.
 #[derive(Debug, Default)]
@@ -18,13 +20,20 @@ pub(super) struct Commits {
     done: u64,
 }
 
+impl Commits {
+    /// Whether a commit has begun and not ended.
+    pub(super) fn is_under_way(&self) -> bool {
+        !self.under_way.is_empty()
+    }
+}
+
 /// A commit that has its place in the order.
-pub(super) struct InOrder<'a> {
-    shared: &'a Shared,
+pub(super) struct InOrder {
+    shared: Arc<Shared>,
     /// What is still to be committed, and for partitions of this consumer, its place.
     left: Vec<(TopicPartition, CommittedOffset, Option<Place>)>,
-    /// It was taken away meanwhile.
-    lost: Option<TopicPartition>,
+    /// Partitions that were taken away before their offsets could be committed.
+    lost: Vec<TopicPartition>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -42,14 +51,17 @@ impl State {
     }
 }
 
-impl<'a> InOrder<'a> {
-    pub(super) fn new(
-        shared: &'a Shared,
-        offsets: &[(TopicPartition, CommittedOffset)],
-    ) -> InOrder<'a> {
-        let mut state = shared.lock();
-        let left = offsets.iter().map(|(name, offset)| {
-            let place = state.partitions.get_mut(name).map(|partition| {
+impl InOrder {
+    /// Begins to commit `offsets`. What was to be committed of the `lost` partitions cannot be any
+    /// more, which makes the outcome an error.
+    pub(super) fn begin(
+        shared: &Arc<Shared>,
+        state: &mut State,
+        offsets: Vec<(TopicPartition, CommittedOffset)>,
+        lost: Vec<TopicPartition>,
+    ) -> InOrder {
+        let left = offsets.into_iter().map(|(name, offset)| {
+            let place = state.partitions.get_mut(&name).map(|partition| {
                 let commits = &mut partition.commits;
                 commits.begun += 1;
                 commits.under_way.push(commits.begun);
@@ -59,14 +71,18 @@ impl<'a> InOrder<'a> {
                     lease: partition.lease,
                 }
             });
-            (name.clone(), offset.clone(), place)
+            (name, offset, place)
         });
-        let left = left.collect();
         InOrder {
-            shared,
-            left,
-            lost: None,
+            left: left.collect(),
+            shared: shared.clone(),
+            lost,
         }
+    }
+
+    /// How many offsets are still to be committed.
+    pub(super) fn len(&self) -> usize {
+        self.left.len()
     }
 
     /// What is to be sent.
@@ -76,7 +92,7 @@ impl<'a> InOrder<'a> {
             .collect()
     }
 
-    /// Before it is sent again: what has been overtaken, or concerns partitions that were taken
+    /// Before it is sent: what has been overtaken, or concerns partitions that were taken
     /// away, is left out. Returns whether later ones are under way, whose outcome decides.
     pub(super) fn is_overtaken(&mut self) -> bool {
         let mut state = self.shared.lock();
@@ -90,7 +106,7 @@ impl<'a> InOrder<'a> {
             };
             let Some(partition) = state.same(name, *place) else {
                 if subscribed {
-                    *lost = Some(name.clone());
+                    lost.push(name.clone());
                 }
                 return !subscribed;
             };
@@ -129,18 +145,22 @@ impl<'a> InOrder<'a> {
         });
     }
 
+    /// The consumer is not a member of its group: nothing of what is left can be committed.
+    pub(super) fn give_up(&mut self) {
+        let left = self.left.iter().map(|(name, ..)| name.clone());
+        self.lost.extend(left);
+    }
+
     /// An error if something was taken away before it could be committed.
     pub(super) fn outcome(&self) -> Result<()> {
-        match &self.lost {
-            None => Ok(()),
-            Some(name) => Err(Error::State(format!(
-                "{name} was taken away before its offset could be committed"
-            ))),
+        if self.lost.is_empty() {
+            return Ok(());
         }
+        Err(self.shared.not_committed(self.lost.clone()))
     }
 }
 
-impl Drop for InOrder<'_> {
+impl Drop for InOrder {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         for (name, _, place) in &self.left {

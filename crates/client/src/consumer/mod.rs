@@ -6,7 +6,7 @@
 //! use kohort::{Consumer, consumer::OffsetReset};
 //!
 //! # async fn example() -> kohort::Result<()> {
-//! let consumer = Consumer::builder()
+//! let mut consumer = Consumer::builder()
 //!     .bootstrap_servers("localhost:9092")
 //!     .group_id("billing")
 //!     .offset_reset(OffsetReset::Earliest)
@@ -18,9 +18,11 @@
 //!     for record in &records {
 //!         println!("{} {:?}", record.offset, record.value);
 //!     }
-//!     // By polling again the application says that it has finished with these records. Only such
-//!     // are committed, now and then and when partitions go to other members.
+//!     // The next poll finishes these records. What is finished is committed every few seconds and
+//!     // when partitions go to other members.
 //! }
+//! // The last ones are processed too.
+//! consumer.finish();
 //! consumer.close().await
 //! # }
 //! ```
@@ -35,7 +37,7 @@
 //! use kohort::{Consumer, ConsumerConfig, TopicPartition, consumer::Seek};
 //!
 //! # async fn example() -> kohort::Result<()> {
-//! let consumer = Consumer::connect(ConsumerConfig::new("localhost:9092")).await?;
+//! let mut consumer = Consumer::connect(ConsumerConfig::new("localhost:9092")).await?;
 //! consumer.assign([(TopicPartition::new("orders", 0), Seek::Earliest)])?;
 //! loop {
 //!     let records = consumer.poll().await?;
@@ -51,8 +53,8 @@
 //! ```no_run
 //! use futures_util::StreamExt;
 //!
-//! # async fn example(consumer: kohort::Consumer) -> kohort::Result<()> {
-//! let mut records = std::pin::pin!(consumer.stream());
+//! # async fn example(mut consumer: kohort::Consumer) -> kohort::Result<()> {
+//! let mut records = consumer.stream();
 //! while let Some(record) = records.next().await {
 //!     let record = record?;
 //!     println!("{} {:?}", record.offset, record.value);
@@ -72,6 +74,7 @@ mod handler;
 mod in_order;
 mod partition;
 mod positions;
+mod reader;
 mod records;
 mod resolve;
 mod session;
@@ -83,13 +86,13 @@ use std::{sync::Arc, time::Duration};
 
 pub use commit::CommitLater;
 pub use config::{AssignmentStrategy, ConsumerConfig, GroupProtocol, OffsetReset};
-use futures_core::Stream;
 pub use handler::{Rebalance, RebalanceHandler};
 pub use kohort_group::assignor::classic as assignors;
 pub use kohort_wire::records::{Header, Headers, TimestampType};
 use parking_lot::Mutex;
 pub use partition::Seek;
 pub use records::{ConsumerRecord, Iter, OwnedRecord, Records};
+pub use stream::RecordStream;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
@@ -99,6 +102,7 @@ use tracing::Instrument;
 use self::{
     fetcher::Fetcher,
     group::{Command, GroupTask, Wish},
+    reader::progress::HandleId,
     shared::Shared,
 };
 use crate::{
@@ -110,14 +114,28 @@ use crate::{
 
 /// Reads records, alone or as a member of a group.
 ///
-/// All methods take `&self`: a consumer may be shared between tasks. Only one poll runs at a time;
-/// another one waits for it. Dropping a consumer returns at once; [`close`](Consumer::close)
-/// commits and leaves the group first.
+/// **A record is finished when you ask the same handle for the next one, or say so with
+/// [`finish`](Consumer::finish) or [`commit`](Consumer::commit).** Only finished records are
+/// committed, automatically or not; everything else is delivered again after a failure. So
+///
+/// - [`poll`](Consumer::poll) finishes the records of the handle's last poll, and the next item of
+///   a [`stream`](Consumer::stream) finishes the item before. Iterating over records finishes
+///   nothing, nor does dropping them: an error in the middle leaves them all unfinished.
+/// - [`close`](Consumer::close) commits what is finished and nothing else. To stop gracefully after
+///   processing what you hold, call [`finish`](Consumer::finish) first.
+///
+/// A consumer is a handle that can be cloned. Clones share connections, membership and
+/// partitions, but each holds and finishes only the records that it was given itself: give every
+/// task that polls a clone. Among the records of a partition, only those before the first
+/// unfinished one are committed, whichever handle holds it.
+///
+/// [`close`](Consumer::close) ends the consumer for all handles. Dropping the last handle returns
+/// at once, without committing.
 #[derive(Debug)]
 pub struct Consumer {
     shared: Arc<Shared>,
-    turn: tokio::sync::Mutex<()>,
-    membership: Mutex<Membership>,
+    handle: HandleId,
+    membership: Arc<Mutex<Membership>>,
 }
 
 /// What the task that keeps the consumer in its group needs, or the way to it once it runs.
@@ -136,20 +154,48 @@ impl std::fmt::Debug for Membership {
     }
 }
 
-impl Drop for Consumer {
-    fn drop(&mut self) {
-        self.shared.closed.cancel();
+impl Clone for Consumer {
+    /// Another handle of the same consumer, which holds no records yet.
+    fn clone(&self) -> Consumer {
+        Consumer {
+            shared: self.shared.clone(),
+            handle: self.shared.lock().handles.add(),
+            membership: self.membership.clone(),
+        }
     }
 }
 
-/// While it lives the application waits for records.
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        let is_last = state.handles.is_last(self.handle);
+        let held = state.remove_handle(self.handle);
+        drop(state);
+        if is_last {
+            self.shared.closed.cancel();
+        } else if held {
+            tracing::warn!(
+                "a handle was dropped with records that it had not finished: nothing after them is \
+                 committed until their partitions are assigned again"
+            );
+            // They do not keep others waiting.
+            self.shared.released.notify_waiters();
+        }
+    }
+}
+
+/// While it lives, a handle waits for records.
 struct Polling<'a>(&'a Shared);
 
 impl<'a> Polling<'a> {
-    fn begin(shared: &'a Shared) -> Polling<'a> {
-        shared.finish_in_hand();
+    /// A handle asks for the next records, which finishes those that it holds.
+    fn begin(shared: &'a Shared, handle: HandleId) -> Polling<'a> {
+        shared.finish(handle);
         let mut state = shared.lock();
-        state.polling = true;
+        if shared.config.auto_commit {
+            state.handles.forget_lost(handle);
+        }
+        state.polling += 1;
         if std::mem::take(&mut state.away) {
             shared.away_no_more.notify_one();
         }
@@ -161,7 +207,7 @@ impl<'a> Polling<'a> {
 impl Drop for Polling<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
-        state.polling = false;
+        state.polling -= 1;
         state.polled = Instant::now();
     }
 }
@@ -182,22 +228,23 @@ impl Consumer {
     }
 
     fn start(config: ConsumerConfig, cluster: Cluster) -> Consumer {
-        let auto_commit = config.auto_commit && config.group_id.is_some();
         let shared = Arc::new(Shared::new(config, cluster));
+        let auto_commit = shared.commits_automatically();
         let span = &shared.span;
         let fetcher = Fetcher::new(shared.clone()).run();
         tokio::spawn(guarded(shared.clone(), fetcher).instrument(span.clone()));
         if auto_commit {
             tokio::spawn(commit::auto_commit(shared.clone()).instrument(span.clone()));
         }
+        let handle = shared.lock().handles.add();
         Consumer {
             shared,
-            turn: tokio::sync::Mutex::default(),
-            membership: Mutex::new(Membership {
+            handle,
+            membership: Arc::new(Mutex::new(Membership {
                 handler: Arc::new(()),
                 assignors: None,
                 commands: None,
-            }),
+            })),
         }
     }
 
@@ -211,8 +258,9 @@ impl Consumer {
         &self.shared.cluster
     }
 
-    /// Reads these partitions from now on, and no others. Those that were there before stay as
-    /// they are.
+    /// Reads these partitions from now on, and no others. Those that were assigned before stay as
+    /// they are. What is finished in partitions that are no longer assigned is still committed
+    /// automatically, if [`ConsumerConfig::auto_commit`] is on.
     pub fn assign(
         &self,
         partitions: impl IntoIterator<Item = (TopicPartition, Seek)>,
@@ -232,15 +280,23 @@ impl Consumer {
             .filter(|name| !wanted.iter().any(|(wanted, _)| wanted == *name))
             .cloned()
             .collect();
+        let auto_commit = self.shared.commits_automatically();
         for name in gone {
-            state.unassign(&name);
+            let partition = state.unassign(&name);
+            let finished = partition
+                .filter(|_| auto_commit)
+                .and_then(|p| p.to_commit());
+            state.departed.extend(finished.map(|offset| (name, offset)));
         }
         for (name, start) in wanted {
             if !state.partitions.contains_key(&name) {
+                state.departed.retain(|(other, _)| *other != name);
                 state.assign(name, start);
             }
         }
         drop(state);
+        // Held records of partitions that are gone keep nobody waiting.
+        self.shared.released.notify_waiters();
         self.shared.work.notify_one();
         Ok(())
     }
@@ -337,8 +393,10 @@ impl Consumer {
             .map_err(|_| Error::Closed)
     }
 
-    /// Leaves the group: the partitions are revoked first. The consumer can subscribe again, or
-    /// assign partitions by hand. If the future is dropped, the group is left nevertheless.
+    /// Leaves the group: the partitions are revoked first, and what is finished is committed if
+    /// [`ConsumerConfig::auto_commit`] is on; an error says if that failed. The consumer can
+    /// subscribe again, or assign partitions by hand. If the future is dropped, the group is left
+    /// nevertheless.
     pub async fn unsubscribe(&self) -> Result<()> {
         let after = self.shared.cluster.config().api_timeout;
         let left = timeout(after, self.leave()).await;
@@ -346,7 +404,23 @@ impl Consumer {
             what: "leave the group".to_owned(),
             after,
             last: None,
-        })
+        })?;
+        self.commits_while_leaving()
+    }
+
+    /// An error if finished records could not be committed automatically before the group was left.
+    fn commits_while_leaving(&self) -> Result<()> {
+        if !self.shared.commits_automatically() {
+            return Ok(());
+        }
+        let mut state = self.shared.lock();
+        let failure = state.commit_failure.take();
+        let lost = state.handles.take_lost(self.handle);
+        drop(state);
+        if lost.is_empty() {
+            return Ok(());
+        }
+        Err(failure.unwrap_or_else(|| self.shared.not_committed(lost)))
     }
 
     async fn leave(&self) {
@@ -368,20 +442,20 @@ impl Consumer {
 
     /// Waits for records and returns them, at most [`ConsumerConfig::poll_records_max`].
     ///
-    /// By polling the application says that it has finished with the records of the poll before.
-    /// The future may be dropped at any time; nothing is lost by that.
-    pub async fn poll(&self) -> Result<Records> {
-        let _turn = self.turn.lock().await;
-        let _polling = Polling::begin(&self.shared);
-        self.take(false).await
+    /// Finishes the records of this handle's poll before. The future may be dropped at any time;
+    /// nothing is lost by that.
+    pub async fn poll(&mut self) -> Result<Records> {
+        let _polling = Polling::begin(&self.shared, self.handle);
+        let _turn = self.shared.turn.lock().await;
+        self.take(Some(self.handle)).await
     }
 
-    async fn take(&self, each: bool) -> Result<Records> {
+    async fn take(&self, handle: Option<HandleId>) -> Result<Records> {
         loop {
             let mut ready = std::pin::pin!(self.shared.ready.notified());
             ready.as_mut().enable();
             let most = self.shared.config.poll_records_max;
-            if let Some(records) = self.shared.take(most, each)? {
+            if let Some(records) = self.shared.take(most, handle)? {
                 return Ok(records);
             }
             let idle = {
@@ -399,64 +473,96 @@ impl Consumer {
         }
     }
 
-    /// Records for keeps, one after the other. The stream ends when the consumer is closed; it
-    /// goes on after errors.
+    /// Owned records, one after the other. The stream ends when the consumer is closed; it goes on
+    /// after errors.
     ///
-    /// By asking for the next record the application says that it has finished with the one
-    /// before. When the stream is dropped, what it has not given out will be polled. From when it
-    /// was asked for a record until it gives one it counts as waiting, also if whoever asked has
-    /// stopped: to be noticed by [`ConsumerConfig::poll_interval_max`], drop it.
-    pub fn stream(&self) -> impl Stream<Item = Result<OwnedRecord>> + Send + '_ {
-        stream::stream(self)
+    /// Asking for the next record finishes the one before; asking for the first one finishes what
+    /// the handle holds from a poll. The last record stays unfinished when the stream is dropped,
+    /// until the handle is asked for the next one or [`finish`](Consumer::finish) is called. What
+    /// the stream has not delivered is delivered to the next one who asks.
+    ///
+    /// Once it is asked for a record, and until it delivers one, the stream counts as polling, even
+    /// if the caller has stopped waiting. Drop it to be noticed by
+    /// [`ConsumerConfig::poll_interval_max`].
+    pub fn stream(&mut self) -> RecordStream<'_> {
+        RecordStream::new(self)
+    }
+
+    /// Finishes the records that this handle holds: they may be committed. Commits nothing by
+    /// itself.
+    ///
+    /// Not needed by a program that goes on reading, as asking for the next record does the same.
+    /// Call it before [`close`](Consumer::close), after processing the last records:
+    ///
+    /// ```no_run
+    /// # async fn example(mut consumer: kohort::Consumer) -> kohort::Result<()> {
+    /// for record in &consumer.poll().await? {
+    ///     println!("{:?}", record.value);
+    /// }
+    /// consumer.finish();
+    /// consumer.close().await
+    /// # }
+    /// ```
+    pub fn finish(&self) {
+        self.shared.finish(self.handle);
     }
 
     /// [`poll`](Consumer::poll) for no longer than `wait`; returns no records if there are none.
-    pub async fn poll_for(&self, wait: Duration) -> Result<Records> {
+    pub async fn poll_for(&mut self, wait: Duration) -> Result<Records> {
         timeout(wait, self.poll())
             .await
             .unwrap_or_else(|_| Ok(Records::default()))
     }
 
-    /// Has the whole group go on elsewhere in these partitions, while it runs: whoever owns them
-    /// gives them up, and starts at the new place. Gives what was committed before, and what is now.
+    /// Moves the whole group in these partitions while it runs: their owners release them, and
+    /// start at the new offsets. Returns what was committed before, and what is committed now.
     ///
-    /// See [`Admin::rewind_group`](crate::Admin::rewind_group), whose promises and errors these are.
-    /// As by polling, the application says that it has finished with the records that it was given,
-    /// unless another task polls meanwhile. To move this consumer alone: [`seek`](Consumer::seek).
+    /// See [`Admin::rewind_group`](crate::Admin::rewind_group), which has the same promises and
+    /// errors. Finishes the records that this handle holds, as this consumer may own some of the
+    /// partitions. To move this consumer alone: [`seek`](Consumer::seek).
     pub async fn rewind(
-        &self,
+        &mut self,
         partitions: &[(TopicPartition, RewindTo)],
     ) -> Result<Vec<RewindStep>> {
         let group_id = rewind::group_of(self.shared.config.group_id.as_ref())?;
         let cluster = &self.shared.cluster;
         let steps = rewind::plan(cluster, group_id, partitions, false).await?;
-        // This member may own some of them, and gives them up only when it has no records in hand.
-        let turn = self.turn.try_lock();
-        let _polling = turn.is_ok().then(|| Polling::begin(&self.shared));
+        let _polling = Polling::begin(&self.shared, self.handle);
         rewind::execute(cluster, group_id, &steps, rewind::TIMEOUT).await
     }
 
-    /// Commits what the application has finished with, if it is to be committed by itself, leaves
-    /// the group, and ends. Records of the last poll count as finished if the application has gone
-    /// through them to the end. Takes no longer than 30 s. If the future is dropped, that is as if
-    /// the consumer had been.
+    /// Commits what is finished, if [`ConsumerConfig::auto_commit`] is on, leaves the group, and
+    /// ends the consumer for all its handles. Takes no longer than 30 s. If the future is dropped,
+    /// the consumer ends as if it had been dropped.
+    ///
+    /// Records that this handle still holds are not finished by closing: call
+    /// [`finish`](Consumer::finish) before if they are processed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`commit`](Consumer::commit), if something that is finished could not be committed.
+    /// The consumer has ended all the same.
     pub async fn close(self) -> Result<()> {
         self.close_within(Duration::from_secs(30)).await
     }
 
     /// [`close`](Consumer::close), taking no longer than `wait`.
     pub async fn close_within(self, wait: Duration) -> Result<()> {
-        self.shared.finish_what_is_done();
         let closing = async {
-            let by_hand = !self.shared.lock().subscribed;
-            let auto_commit = self.shared.config.auto_commit;
-            if by_hand && auto_commit && self.shared.config.group_id.is_some() {
-                let offsets = self.shared.lock().to_commit(true, None);
-                commit::commit(&self.shared, &offsets, wait).await?;
+            let offsets = {
+                let mut state = self.shared.lock();
+                let by_hand = !state.subscribed && self.shared.commits_automatically();
+                by_hand.then(|| {
+                    let departed = std::mem::take(&mut state.departed);
+                    [state.to_commit(None), departed].concat()
+                })
+            };
+            if let Some(offsets) = offsets {
+                commit::commit(&self.shared, offsets, wait).await?;
             }
             // A member commits when its partitions are revoked.
             self.leave().await;
-            Ok(())
+            self.commits_while_leaving()
         };
         let result = timeout(wait, closing).await.unwrap_or_else(|_| {
             Err(Error::Timeout {

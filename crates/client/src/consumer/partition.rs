@@ -4,16 +4,9 @@ use std::collections::VecDeque;
 
 use tokio::time::Instant;
 
-use super::{OffsetReset, fetched::Fetched, in_order::Commits};
-use crate::{CommittedOffset, Error, OffsetSpec, Result, TopicPartition, measure::Consumed};
-
-/// A place in a partition: the offset of the next record, and the epoch of the leader that wrote
-/// the one before, if known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Position {
-    pub(super) offset: i64,
-    pub(super) leader_epoch: Option<i32>,
-}
+pub(super) use super::reader::progress::Position;
+use super::{OffsetReset, fetched::Fetched, in_order::Commits, reader::progress::Progress};
+use crate::{CommittedOffset, Error, OffsetSpec, Result, TopicPartition, Uuid, measure::Consumed};
 
 /// Where to go on reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,12 +64,10 @@ pub(super) struct Partition {
     pub(super) lease: u64,
     /// The lease with which it was assigned: another assignment of it has another one.
     pub(super) since: u64,
-    /// What the application is given next; unknown until it has been asked for.
-    pub(super) position: Option<Position>,
-    /// Up to where the application has finished; what may be committed by itself.
-    pub(super) finished: Option<Position>,
-    /// What was last committed by this consumer, or found to be.
-    pub(super) committed: Option<i64>,
+    /// The topic's id, once known: a topic that is deleted and created again has another one, and
+    /// nothing of the old topic counts for the new one.
+    pub(super) topic_id: Option<Uuid>,
+    pub(super) progress: Progress,
     pub(super) commits: Commits,
     pub(super) fetching: Fetching,
     /// Under which epoch of the leader the position is known to be in the log.
@@ -105,9 +96,8 @@ impl Partition {
         let mut partition = Partition {
             lease,
             since: lease,
-            position: None,
-            finished: None,
-            committed: None,
+            topic_id: None,
+            progress: Progress::default(),
             commits: Commits::default(),
             fetching: Fetching::Stuck,
             validated: None,
@@ -147,32 +137,29 @@ impl Partition {
             Seek::Timestamp(timestamp) => Fetching::Find(OffsetSpec::Timestamp(timestamp)),
             Seek::Committed => Fetching::FindCommitted,
         };
-        self.position = match self.fetching {
+        self.progress.seek(match self.fetching {
             Fetching::At(position) => Some(position),
             _ => None,
-        };
-        // Where an application goes on purpose is where it has come.
-        self.finished = self.position;
+        });
         std::mem::take(&mut self.fetched_bytes)
     }
 
-    /// It has been found where reading begins, or goes on. The application may have records from
-    /// before `in_hand`: it has not finished with those yet.
-    pub(super) fn found(&mut self, position: Position, in_hand: bool) {
+    /// The offset where reading begins or continues was looked up. What is left of earlier fetches
+    /// holds no records for the application; its size is returned.
+    pub(super) fn found(&mut self, lease: u64, position: Position) -> usize {
+        let size = self.throw_away(lease);
         self.fetching = Fetching::At(position);
         self.validated = None;
-        self.position = Some(position);
-        if !in_hand {
-            self.finished = Some(position);
-        }
+        self.progress.skip_to(position);
         self.failures = 0;
         self.not_before = None;
+        size
     }
 
     /// Whether the application has been given all records before `offset`.
     pub(super) fn is_given_up_to(&self, offset: i64) -> bool {
-        self.position
-            .is_none_or(|position| position.offset >= offset)
+        let position = self.progress.position();
+        position.is_none_or(|position| position.offset >= offset)
     }
 
     /// Throws away what was fetched and not given to the application: it will be fetched again.
@@ -182,24 +169,38 @@ impl Partition {
         self.in_flight = false;
         self.fetched.clear();
         if let (Fetching::At(_) | Fetching::Finding, Some(position)) =
-            (self.fetching, self.position)
+            (self.fetching, self.progress.position())
         {
             self.fetching = Fetching::At(position);
         }
         std::mem::take(&mut self.fetched_bytes)
     }
 
-    /// An offset was committed. If the application has `finished` with what comes before, what is
-    /// committed by itself later must not go back behind it.
-    pub(super) fn committed_at(&mut self, committed: &CommittedOffset, finished: bool) {
-        self.committed = Some(committed.offset);
-        let ahead = |finished: Position| finished.offset < committed.offset;
-        if finished && self.finished.is_none_or(ahead) {
-            self.finished = Some(Position {
-                offset: committed.offset,
-                leader_epoch: committed.leader_epoch,
-            });
+    /// Fetches everything again that the application was not given, even if reading is stuck at a
+    /// later offset. Returns the size of what is thrown away.
+    pub(super) fn fetch_again(&mut self, lease: u64) -> usize {
+        if let Some(position) = self.progress.position() {
+            self.fetching = Fetching::At(position);
         }
+        self.throw_away(lease)
+    }
+
+    /// An offset was committed. `is_current` unless the application has sought elsewhere since.
+    pub(super) fn committed_at(&mut self, committed: &CommittedOffset, is_current: bool) {
+        self.progress.note_committed(committed.offset);
+        if is_current {
+            self.progress.finish_up_to(committed.into());
+        }
+    }
+
+    /// What is finished and not committed yet.
+    pub(super) fn to_commit(&self) -> Option<CommittedOffset> {
+        let finished = self.progress.to_commit()?;
+        Some(CommittedOffset {
+            leader_epoch: finished.leader_epoch,
+            topic_id: self.topic_id,
+            ..CommittedOffset::new(finished.offset)
+        })
     }
 
     /// Whether records of it may be given to the application.
@@ -213,7 +214,7 @@ impl Partition {
             true => self.last_stable_offset.or(self.high_watermark),
             false => self.high_watermark,
         };
-        Some((end? - self.position?.offset).max(0))
+        Some((end? - self.progress.position()?.offset).max(0))
     }
 }
 

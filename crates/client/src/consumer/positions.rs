@@ -73,7 +73,7 @@ impl Consumer {
             .partitions
             .get(partition)
             .ok_or_else(|| not_assigned(partition))?;
-        Ok(known.position.map(|position| position.offset))
+        Ok(known.progress.position().map(|position| position.offset))
     }
 
     /// How many records of a partition are still to be read, as far as is known; `None` before

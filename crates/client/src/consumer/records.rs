@@ -1,10 +1,5 @@
 //! Records as the application gets them.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
-
 use bytes::Bytes;
 use kohort_wire::records::{Headers, Record, RecordIter, TimestampType};
 
@@ -13,10 +8,13 @@ use crate::{ByteString, TopicPartition};
 
 /// The records that one poll returned, by partition, in the order of their offsets.
 ///
+/// They are finished by the next poll of the same handle, not by going through them or dropping
+/// them: see [`Consumer`](crate::Consumer).
+///
 /// Going through them copies nothing and allocates nothing:
 ///
 /// ```no_run
-/// # async fn example(consumer: kohort::Consumer) -> kohort::Result<()> {
+/// # async fn example(mut consumer: kohort::Consumer) -> kohort::Result<()> {
 /// let records = consumer.poll().await?;
 /// for record in &records {
 ///     println!("{}-{} at {}: {:?}", record.topic, record.partition, record.offset, record.value);
@@ -30,8 +28,6 @@ pub struct Records {
     /// The leases of their partitions.
     pub(super) leases: Vec<u64>,
     pub(super) count: usize,
-    /// Set when somebody has gone through all of them.
-    pub(super) done: Arc<AtomicBool>,
 }
 
 impl Records {
@@ -50,7 +46,6 @@ impl Records {
         Iter {
             chunks: self.chunks.iter(),
             current: None,
-            done: &self.done,
         }
     }
 
@@ -86,7 +81,6 @@ impl<'a> IntoIterator for &'a Records {
 pub struct Iter<'a> {
     chunks: std::slice::Iter<'a, (TopicPartition, Chunk)>,
     current: Option<ChunkIter<'a>>,
-    done: &'a AtomicBool,
 }
 
 impl<'a> Iterator for Iter<'a> {
@@ -98,10 +92,7 @@ impl<'a> Iterator for Iter<'a> {
             if let Some(record) = self.current.as_mut().and_then(Iterator::next) {
                 return Some(record);
             }
-            let Some((partition, chunk)) = self.chunks.next() else {
-                self.done.store(true, Ordering::Relaxed);
-                return None;
-            };
+            let (partition, chunk) = self.chunks.next()?;
             self.current = Some(ChunkIter::new(partition, chunk));
         }
     }

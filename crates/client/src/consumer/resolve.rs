@@ -46,7 +46,7 @@ pub(super) async fn find_committed(shared: &Shared, partitions: Vec<(TopicPartit
                         };
                         let mut state = shared.lock();
                         if let Some(partition) = state.found(&name, *lease, position) {
-                            partition.committed = Some(committed.offset);
+                            partition.progress.note_committed(committed.offset);
                         }
                     }
                     Ok(None) => reset(shared, &name, *lease),

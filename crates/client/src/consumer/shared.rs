@@ -1,12 +1,6 @@
 //! What the application's handle and the tasks of a consumer have in common.
 
-use std::{
-    collections::VecDeque,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::collections::VecDeque;
 
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
@@ -17,6 +11,7 @@ use super::{
     ConsumerConfig, Seek,
     fetched::Reading,
     partition::{Partition, Position},
+    reader::{handles::Handles, progress::HandleId},
     records::Records,
 };
 use crate::{
@@ -39,11 +34,13 @@ pub(super) struct Shared {
     pub(super) ready: Notify,
     /// There may be something to fetch or to find.
     pub(super) work: Notify,
-    /// The application is done with the records that it had in hand.
-    pub(super) let_go: Notify,
+    /// A handle has finished the records that it held, or is gone.
+    pub(super) released: Notify,
     /// The application asks for records again, after it was away for too long.
     pub(super) away_no_more: Notify,
     pub(super) closed: CancellationToken,
+    /// Held by the handle that polls: one takes records at a time.
+    pub(super) turn: tokio::sync::Mutex<()>,
     /// In which the consumer's tasks run.
     pub(super) span: tracing::Span,
 }
@@ -58,15 +55,17 @@ pub(super) struct State {
     pub(super) fetched_bytes: usize,
     errors: VecDeque<Error>,
     next_lease: u64,
-    /// The partitions of the records that the application has in hand.
-    in_hand: Vec<TopicPartition>,
-    /// Set when the application has gone through all of them.
-    in_hand_done: Arc<AtomicBool>,
-    /// Whether the application is waiting for records, and if not, since when.
-    pub(super) polling: bool,
+    pub(super) handles: Handles,
+    /// How many handles wait for records.
+    pub(super) polling: usize,
+    /// When a handle last stopped waiting for records.
     pub(super) polled: Instant,
-    /// It was not for too long.
+    /// Set once no handle has polled for longer than `max.poll.interval.ms`.
     pub(super) away: bool,
+    /// Finished offsets of partitions that are no longer assigned by hand, to be committed.
+    pub(super) departed: Vec<(TopicPartition, CommittedOffset)>,
+    /// Why the last automatic commit of revoked partitions failed.
+    pub(super) commit_failure: Option<Error>,
     /// Whether the group decides what is read.
     pub(super) subscribed: bool,
     /// Who commits: the member of the group that this is at present.
@@ -91,20 +90,22 @@ impl Shared {
                 fetched_bytes: 0,
                 errors: VecDeque::new(),
                 next_lease: 0,
-                in_hand: Vec::new(),
-                in_hand_done: Arc::default(),
-                polling: false,
+                handles: Handles::default(),
+                polling: 0,
                 polled: Instant::now(),
                 away: false,
+                departed: Vec::new(),
+                commit_failure: None,
                 subscribed: false,
                 committer: None,
                 broken: None,
             }),
             ready: Notify::new(),
             work: Notify::new(),
-            let_go: Notify::new(),
+            released: Notify::new(),
             away_no_more: Notify::new(),
             closed: CancellationToken::new(),
+            turn: tokio::sync::Mutex::default(),
             span: tracing::info_span!(
                 parent: None,
                 "consumer",
@@ -123,6 +124,21 @@ impl Shared {
         self.config.isolation_level == IsolationLevel::ReadCommitted
     }
 
+    /// Whether what is finished is committed without being asked for.
+    pub(super) fn commits_automatically(&self) -> bool {
+        self.config.auto_commit && self.config.group_id.is_some()
+    }
+
+    /// The offsets of these partitions cannot be committed any more.
+    pub(super) fn not_committed(&self, mut partitions: Vec<TopicPartition>) -> Error {
+        partitions.sort();
+        partitions.dedup();
+        Error::NotCommitted {
+            group: self.config.group_id.clone().unwrap_or_default(),
+            partitions,
+        }
+    }
+
     /// Tells the application of an error at its next poll.
     pub(super) fn report(&self, error: Error) {
         self.lock().report(error);
@@ -131,11 +147,11 @@ impl Shared {
 
     /// At most `most` records from what has been fetched. `None` if there is nothing.
     ///
-    /// With `each`, whoever takes them tells by [`State::give`] when the application gets each of
-    /// them; otherwise it gets them all at once.
+    /// They are delivered to `handle` at once. Without a handle, the caller delivers them one by
+    /// one ([`State::deliver_one`]).
     ///
     /// Batches are taken apart outside of the lock: only one call at a time, please.
-    pub(super) fn take(&self, most: usize, each: bool) -> Result<Option<Records>> {
+    pub(super) fn take(&self, most: usize, handle: Option<HandleId>) -> Result<Option<Records>> {
         let mut records = Records::default();
         loop {
             let mut state = self.lock();
@@ -181,23 +197,23 @@ impl Shared {
             let size = fetched.size;
             let back = (!emptied).then_some(fetched);
             let wanted = records.chunks.len() > first;
-            // What holds no records for the application is passed over at once.
-            let reached = (!each || !wanted).then_some(position);
-            if !state.taken(&name, lease, reached, back, size) {
+            if !state.taken(&name, lease, back, size) {
                 // It was taken away, or the application went elsewhere, in the meantime.
                 let dropped: usize = records.chunks.drain(first..).map(|(_, c)| c.count).sum();
                 records.count -= dropped;
                 continue;
             }
             records.leases.resize(records.chunks.len(), lease);
+            match handle {
+                // What holds no records for the application is passed over at once.
+                _ if !wanted => state.skip_to(&name, position),
+                Some(handle) => state.deliver(&name, handle, position),
+                None => {}
+            }
             if let Some(partition) = state.partitions.get(&name).filter(|_| wanted) {
                 let count = records.chunks[first..].iter().map(|(_, c)| c.count).sum();
                 partition.measures.polled(count);
                 partition.measures.lag(partition.lag(self.committed_only()));
-            }
-            if wanted && !each {
-                state.in_hand.push(name.clone());
-                state.in_hand_done = records.done.clone();
             }
             if let Some(problem) = failed {
                 state.stick(&name, lease);
@@ -218,27 +234,10 @@ impl Shared {
         Ok((records.count > 0).then_some(records))
     }
 
-    /// The application asks for more: it has finished with what it was given.
-    pub(super) fn finish_in_hand(&self) {
-        let mut state = self.lock();
-        if !state.in_hand.is_empty() {
-            for name in std::mem::take(&mut state.in_hand) {
-                if let Some(partition) = state.partitions.get_mut(&name) {
-                    partition.finished = partition.position;
-                }
-            }
-            drop(state);
-            self.let_go.notify_waiters();
-        }
-    }
-}
-
-impl Shared {
-    /// At the end: what the application has gone through to the end it has finished with.
-    pub(super) fn finish_what_is_done(&self) {
-        let done = self.lock().in_hand_done.load(Ordering::Relaxed);
-        if done {
-            self.finish_in_hand();
+    /// A handle has finished the records that it holds.
+    pub(super) fn finish(&self, handle: HandleId) {
+        if self.lock().finish(handle) {
+            self.released.notify_waiters();
         }
     }
 }
@@ -270,6 +269,10 @@ impl State {
     pub(super) fn unassign(&mut self, name: &TopicPartition) -> Option<Partition> {
         let partition = self.partitions.remove(name)?;
         self.fetched_bytes -= partition.fetched_bytes;
+        // A commit that is under way reports by itself what becomes of it.
+        let uncommitted = partition.progress.has_uncommitted() && !partition.commits.is_under_way();
+        self.handles
+            .note_lost(name, &partition.progress, uncommitted);
         Some(partition)
     }
 
@@ -293,12 +296,12 @@ impl State {
         lease: u64,
         position: Position,
     ) -> Option<&mut Partition> {
-        let in_hand = self.in_hand.contains(name);
+        let new_lease = self.lease();
         let partition = self.partitions.get_mut(name)?;
         if partition.lease != lease {
             return None;
         }
-        partition.found(position, in_hand);
+        self.fetched_bytes -= partition.found(new_lease, position);
         Some(partition)
     }
 
@@ -327,8 +330,6 @@ impl State {
         };
         let freed = partition.seek(lease, to);
         self.fetched_bytes -= freed;
-        // Records in hand do not count any more.
-        self.in_hand.retain(|other| other != name);
         true
     }
 
@@ -363,7 +364,6 @@ impl State {
         &mut self,
         name: &TopicPartition,
         lease: u64,
-        position: Option<Position>,
         back: Option<super::fetched::Fetched>,
         size: usize,
     ) -> bool {
@@ -371,7 +371,6 @@ impl State {
         let Some(partition) = partition.filter(|partition| partition.lease == lease) else {
             return false;
         };
-        partition.position = position.or(partition.position);
         match back {
             Some(fetched) => partition.fetched.push_front(fetched),
             None => {
@@ -395,59 +394,95 @@ impl State {
         }
     }
 
-    /// Whether the application has records of one of `partitions` in hand.
-    pub(super) fn has_in_hand(&self, partitions: &[TopicPartition]) -> bool {
-        partitions.iter().any(|name| self.in_hand.contains(name))
+    /// Whether a handle holds records of one of `partitions`.
+    pub(super) fn is_held(&self, partitions: &[TopicPartition]) -> bool {
+        let mut partitions = partitions
+            .iter()
+            .filter_map(|name| self.partitions.get(name));
+        partitions.any(|partition| partition.progress.is_held())
     }
 
-    /// The application gets one record, after which comes `position`. Returns whether it still
-    /// may.
-    pub(super) fn give(&mut self, name: &TopicPartition, lease: u64, position: Position) -> bool {
-        let partition = self.partitions.get_mut(name);
-        let partition = partition.filter(|p| p.lease == lease && !p.held && !p.paused);
-        let Some(partition) = partition else {
-            return false;
-        };
-        partition.position = Some(position);
-        self.in_hand.push(name.clone());
-        true
+    /// A handle is given the records before `end`.
+    fn deliver(&mut self, name: &TopicPartition, handle: HandleId, end: Position) {
+        if let Some(partition) = self.partitions.get_mut(name) {
+            partition.progress.deliver(handle, end);
+            self.handles.hold(handle, name);
+        }
     }
 
-    /// The application does not want what was taken of a partition and not given to it.
-    pub(super) fn give_back(&mut self, name: &TopicPartition, lease: u64) {
+    fn skip_to(&mut self, name: &TopicPartition, position: Position) {
+        if let Some(partition) = self.partitions.get_mut(name) {
+            partition.progress.skip_to(position);
+        }
+    }
+
+    /// A handle is given one record, after which comes `end`. Returns whether it still may be.
+    pub(super) fn deliver_one(
+        &mut self,
+        name: &TopicPartition,
+        lease: u64,
+        handle: HandleId,
+        end: Position,
+    ) -> bool {
         let partition = self.partitions.get(name);
-        let partition = partition.filter(|partition| partition.lease == lease);
-        if let Some(position) = partition.and_then(|partition| partition.position) {
-            let finished = partition.and_then(|partition| partition.finished);
-            let in_hand = self.in_hand.clone();
-            self.seek(name, Seek::Offset(position.offset));
-            self.in_hand = in_hand;
-            if let Some(partition) = self.partitions.get_mut(name) {
-                partition.finished = finished;
+        let may = partition.is_some_and(|p| p.lease == lease && !p.held && !p.paused);
+        if may {
+            self.deliver(name, handle, end);
+        }
+        may
+    }
+
+    /// Records that were taken of a partition and not delivered are fetched again.
+    pub(super) fn return_undelivered(&mut self, name: &TopicPartition, lease: u64) {
+        let new_lease = self.lease();
+        let partition = self.partitions.get_mut(name);
+        if let Some(partition) = partition.filter(|partition| partition.lease == lease) {
+            self.fetched_bytes -= partition.fetch_again(new_lease);
+        }
+    }
+
+    /// A handle has finished the records that it holds. Returns whether it held any.
+    pub(super) fn finish(&mut self, handle: HandleId) -> bool {
+        let mut held = false;
+        for name in self.handles.release(handle) {
+            if let Some(partition) = self.partitions.get_mut(&name) {
+                held |= partition.progress.finish(handle);
+            }
+        }
+        held
+    }
+
+    /// A handle is gone; what it holds stays unfinished. Returns whether it held any records.
+    pub(super) fn remove_handle(&mut self, handle: HandleId) -> bool {
+        let mut held = false;
+        for name in self.handles.remove(handle) {
+            if let Some(partition) = self.partitions.get_mut(&name) {
+                held |= partition.progress.abandon(handle);
+            }
+        }
+        held
+    }
+
+    /// Keeps finished offsets of partitions that are no longer assigned, to be committed later.
+    pub(super) fn return_departed(&mut self, departed: Vec<(TopicPartition, CommittedOffset)>) {
+        for (name, offset) in departed {
+            let is_newer = |(other, _): &(TopicPartition, _)| *other == name;
+            if !self.partitions.contains_key(&name) && !self.departed.iter().any(is_newer) {
+                self.departed.push((name, offset));
             }
         }
     }
 
-    /// How far the application has come, with what was given to it last (`finished: false`), or
-    /// without (`true`), where that is not committed yet.
+    /// What is finished and not committed yet, in all partitions or in some.
     pub(super) fn to_commit(
         &self,
-        finished: bool,
         of: Option<&[TopicPartition]>,
     ) -> Vec<(TopicPartition, CommittedOffset)> {
         let wanted = |name: &TopicPartition| of.is_none_or(|of| of.contains(name));
         let partitions = self.partitions.iter().filter(|(name, _)| wanted(name));
         let offsets = partitions.filter_map(|(name, partition)| {
-            let position = match finished {
-                true => partition.finished,
-                false => partition.position,
-            }?;
-            let news = partition.committed != Some(position.offset);
-            let offset = CommittedOffset {
-                leader_epoch: position.leader_epoch,
-                ..CommittedOffset::new(position.offset)
-            };
-            news.then(|| (name.clone(), offset))
+            let offset = partition.to_commit()?;
+            Some((name.clone(), offset))
         });
         offsets.collect()
     }
@@ -490,7 +525,7 @@ mod tests {
             }
             state.add_turn(&name);
         }
-        let records = shared.take(10, true).unwrap().unwrap();
+        let records = shared.take(10, None).unwrap().unwrap();
         assert_eq!(records.count, 2);
         // Where it is when it has been given both.
         assert_eq!(records.chunks.last().unwrap().1.next, 3);

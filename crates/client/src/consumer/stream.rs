@@ -1,6 +1,11 @@
 //! Records one after the other.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use futures_core::Stream;
 use futures_util::stream::unfold;
@@ -12,9 +17,77 @@ use super::{
 };
 use crate::{Error, Result};
 
+/// Owned records, one after the other: [`Consumer::stream`].
+///
+/// ```no_run
+/// use futures_util::StreamExt;
+///
+/// # async fn example(mut consumer: kohort::Consumer) -> kohort::Result<()> {
+/// let mut records = consumer.stream();
+/// while let Some(record) = records.next().await {
+///     let record = record?;
+///     println!("{} {:?}", record.offset, record.value);
+///     if record.offset % 100 == 0 {
+///         // This record is processed too.
+///         records.consumer().commit().await?;
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct RecordStream<'a> {
+    consumer: &'a Consumer,
+    records: Pin<Box<dyn Stream<Item = Result<OwnedRecord>> + Send + 'a>>,
+}
+
+impl<'a> RecordStream<'a> {
+    pub(super) fn new(consumer: &'a mut Consumer) -> RecordStream<'a> {
+        // The handle is borrowed mutably, so that nobody else reads through it.
+        let consumer = &*consumer;
+        let streaming = Streaming {
+            consumer,
+            pending: VecDeque::new(),
+        };
+        let records = unfold(streaming, async |mut streaming| {
+            match streaming.next().await {
+                Err(Error::Closed) => None,
+                next => Some((next, streaming)),
+            }
+        });
+        RecordStream {
+            consumer,
+            records: Box::pin(records),
+        }
+    }
+
+    /// The consumer, to commit, seek or pause while the stream is in use.
+    pub fn consumer(&self) -> &'a Consumer {
+        self.consumer
+    }
+
+    /// Finishes the last record: [`Consumer::finish`].
+    pub fn finish(&self) {
+        self.consumer.finish();
+    }
+}
+
+impl Stream for RecordStream<'_> {
+    type Item = Result<OwnedRecord>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.records.as_mut().poll_next(cx)
+    }
+}
+
+impl fmt::Debug for RecordStream<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordStream").finish_non_exhaustive()
+    }
+}
+
 struct Streaming<'a> {
     consumer: &'a Consumer,
-    /// Taken, and not yet given to the application.
+    /// Taken and not delivered yet.
     pending: VecDeque<Pending>,
 }
 
@@ -30,47 +103,36 @@ impl Drop for Streaming<'_> {
         let mut state = self.consumer.shared.lock();
         for pending in &self.pending {
             // The first of a partition changes its lease; the others find nothing to do.
-            state.give_back(&pending.record.topic_partition(), pending.lease);
+            state.return_undelivered(&pending.record.topic_partition(), pending.lease);
         }
         drop(state);
         self.consumer.shared.work.notify_one();
     }
 }
 
-pub(super) fn stream(consumer: &Consumer) -> impl Stream<Item = Result<OwnedRecord>> + Send + '_ {
-    let streaming = Streaming {
-        consumer,
-        pending: VecDeque::new(),
-    };
-    unfold(streaming, async |mut streaming| {
-        match streaming.next().await {
-            Err(Error::Closed) => None,
-            next => Some((next, streaming)),
-        }
-    })
-}
-
 impl Streaming<'_> {
     async fn next(&mut self) -> Result<OwnedRecord> {
-        let consumer = self.consumer;
-        let _turn = consumer.turn.lock().await;
-        let _polling = Polling::begin(&consumer.shared);
+        let Consumer { shared, handle, .. } = self.consumer;
+        let _polling = Polling::begin(shared, *handle);
+        let _turn = shared.turn.lock().await;
         loop {
             while let Some(pending) = self.pending.pop_front() {
                 let record = pending.record;
-                let position = Position {
+                let end = Position {
                     offset: pending.next,
                     leader_epoch: (record.leader_epoch >= 0).then_some(record.leader_epoch),
                 };
                 let name = record.topic_partition();
-                if consumer.shared.lock().give(&name, pending.lease, position) {
+                let mut state = shared.lock();
+                if state.deliver_one(&name, pending.lease, *handle, end) {
                     return Ok(record);
                 }
                 // Taken away, sought elsewhere, or paused: the last comes again.
-                consumer.shared.lock().give_back(&name, pending.lease);
-                consumer.shared.work.notify_one();
+                state.return_undelivered(&name, pending.lease);
+                drop(state);
+                shared.work.notify_one();
             }
-            let records = consumer.take(true).await?;
+            let records = self.consumer.take(None).await?;
             self.pending.extend(pending(&records));
         }
     }

@@ -110,13 +110,7 @@ pub(super) fn truncated(
         return (0, Some(error));
     }
     let to = Position { offset: to, ..end };
-    let after = |position: Position| position.offset > to.offset;
-    if partition.position.is_none_or(after) {
-        partition.position = Some(to);
-    }
-    if partition.finished.is_some_and(after) {
-        partition.finished = Some(to);
-    }
+    partition.progress.truncate(to);
     partition.fetching = Fetching::Finding;
     (partition.throw_away(lease), None)
 }

@@ -37,37 +37,66 @@
 //!
 //! # At least once
 //!
-//! By default a consumer commits by itself what the application has finished with, and nothing
-//! else. Who asks for the next records (by [`poll`](crate::Consumer::poll) or by the next item of
-//! [`stream`](crate::Consumer::stream)) says that the records before are finished with. When the
-//! program dies in the middle, the records that it had in hand come again; none is passed over.
+//! **A record is finished when you ask the same handle for the next one, or say so with
+//! [`finish`](crate::Consumer::finish) or [`commit`](crate::Consumer::commit).** Asking means
+//! calling [`poll`](crate::Consumer::poll) or taking the next item of a
+//! [`stream`](crate::Consumer::stream). A consumer commits finished records, automatically by
+//! default, and no others: if the program fails, the records that it held are delivered again, and
+//! none is skipped.
 //!
 //! ```no_run
 //! # use kohort::Consumer;
 //! # async fn process(_: &kohort::consumer::ConsumerRecord<'_>) -> kohort::Result<()> { Ok(()) }
 //! # async fn example() -> kohort::Result<()> {
-//! let consumer = Consumer::builder()
+//! let mut consumer = Consumer::builder()
 //!     .bootstrap_servers("localhost:9092")
 //!     .group_id("billing")
 //!     .build()
 //!     .await?;
 //! consumer.subscribe(["orders"])?;
-//! loop {
-//!     let records = consumer.poll().await?;
-//!     for record in &records {
+//! # let stopping = || false;
+//! while !stopping() {
+//!     for record in &consumer.poll().await? {
 //!         // An error ends the loop, and nothing of this poll is committed.
 //!         process(&record).await?;
 //!     }
 //! }
+//! // The records of the last poll are processed too: close commits them.
+//! consumer.finish();
+//! consumer.close().await
 //! # }
 //! ```
 //!
-//! A program that works on records after it has asked for more (in tasks of its own, say) turns
-//! [`auto_commit`](crate::ConsumerConfig::auto_commit) off and commits itself:
+//! Iterating over records finishes nothing, nor does dropping them.
+//! [`close`](crate::Consumer::close) commits exactly what is finished.
+//!
+//! Several tasks can share a consumer: give each a clone. A clone is another handle, which holds and
+//! finishes only the records that it was given itself. In every partition, only what lies before the
+//! first unfinished record is committed, so the tasks may finish in any order:
+//!
+//! ```no_run
+//! # use kohort::Consumer;
+//! # async fn process(_: &kohort::consumer::ConsumerRecord<'_>) {}
+//! # async fn example(consumer: Consumer) {
+//! for _ in 0..4 {
+//!     let mut worker = consumer.clone();
+//!     tokio::spawn(async move {
+//!         while let Ok(records) = worker.poll().await {
+//!             for record in &records {
+//!                 process(&record).await;
+//!             }
+//!         }
+//!     });
+//! }
+//! # }
+//! ```
+//!
+//! A program that asks for more before it has processed what it holds turns
+//! [`auto_commit`](crate::ConsumerConfig::auto_commit) off and says itself what to commit:
 //!
 //! ```no_run
 //! # use kohort::{Consumer, ConsumerConfig, CommittedOffset};
-//! # async fn example(consumer: Consumer) -> kohort::Result<()> {
+//! # async fn example(mut consumer: Consumer) -> kohort::Result<()> {
 //! let records = consumer.poll().await?;
 //! for partition in records.partitions() {
 //!     let Some(last) = records.of(&partition).last() else { continue };
@@ -79,14 +108,18 @@
 //! # }
 //! ```
 //!
+//! A commit that cannot be carried out because the consumer was evicted or lost the partitions is
+//! [`Error::NotCommitted`](crate::Error::NotCommitted): the records are delivered again, here or to
+//! another member.
+//!
 //! # When partitions come and go
 //!
 //! A [`RebalanceHandler`](crate::consumer::RebalanceHandler) is told. It is async, runs beside the
 //! application, and knows [until when it may take](crate::consumer::Rebalance::deadline). A
 //! partition goes to another member only when
 //!
-//! 1. the application has finished with the records of it that it had in hand,
-//! 2. what is committed by itself has been committed, and
+//! 1. the application has finished the records of it that were delivered,
+//! 2. what is committed automatically has been committed, and
 //! 3. `revoked` has returned.
 //!
 //! So a store that belongs to a partition can be written in `revoked`, and opened in `assigned`,
@@ -113,7 +146,7 @@
 //! # use kohort::{Consumer, ConsumerConfig, OffsetSpec, TopicPartition, consumer::Seek};
 //! # async fn example() -> kohort::Result<()> {
 //! // No group: nothing is committed, nobody else is asked.
-//! let consumer = Consumer::connect(ConsumerConfig::new("localhost:9092")).await?;
+//! let mut consumer = Consumer::connect(ConsumerConfig::new("localhost:9092")).await?;
 //! let partition = TopicPartition::new("orders", 0);
 //! let end = consumer.list_offsets(&[(partition.clone(), OffsetSpec::Latest)]).await;
 //! let end = end[0].1.clone()?.unwrap_or(0);
@@ -191,7 +224,7 @@
 //! # use kohort::{Consumer, rpc::{Sasl, Tls}};
 //! # async fn example() -> kohort::Result<()> {
 //! let ca = std::fs::read("ca.pem").unwrap_or_default();
-//! let consumer = Consumer::builder()
+//! let mut consumer = Consumer::builder()
 //!     .bootstrap_servers("kafka.example.com:9093")
 //!     .group_id("billing")
 //!     .tls(Tls::builder().ca_pem(ca).build()?)

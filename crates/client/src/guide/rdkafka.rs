@@ -12,7 +12,7 @@
 //! | `consumer.assign(&tpl)` | [`assign`](crate::Consumer::assign) |
 //! | `Offset::Beginning`, `End`, `Stored`, `Offset(n)` | [`Seek::Earliest`](crate::consumer::Seek), `Latest`, `Committed`, `Offset(n)` |
 //! | `TopicPartitionList` | slices of [`TopicPartition`](crate::TopicPartition), with what belongs to each |
-//! | `consumer.store_offset(…)` and `enable.auto.offset.store` | not needed: asking for the next records says that those before are finished with |
+//! | `consumer.store_offset(…)` and `enable.auto.offset.store` | not needed: a record is finished when you ask for the next one, or call [`finish`](crate::Consumer::finish) |
 //! | `commit_message(&msg, CommitMode::Sync)` | [`commit_offsets`](crate::Consumer::commit_offsets) with the offset **after** the record |
 //! | `commit_consumer_state(CommitMode::Sync)` | [`commit`](crate::Consumer::commit) |
 //! | `commit_consumer_state(CommitMode::Async)` | [`commit_later`](crate::Consumer::commit_later) |

@@ -22,7 +22,7 @@ pub(crate) fn check<'a>(world: &'a World, report: &mut Report<'a>) {
 }
 
 /// The next so many values.
-async fn next(consumer: &Consumer, count: usize) -> Checked<Vec<u64>> {
+async fn next(consumer: &mut Consumer, count: usize) -> Checked<Vec<u64>> {
     let mut values = Vec::new();
     let reading = async {
         while values.len() < count {
@@ -35,7 +35,7 @@ async fn next(consumer: &Consumer, count: usize) -> Checked<Vec<u64>> {
     within("the next records", LIMIT, reading).await?
 }
 
-async fn nothing(consumer: &Consumer) -> Checked {
+async fn nothing(consumer: &mut Consumer) -> Checked {
     let polled = consumer.poll_for(QUIET).await?;
     ensure!(polled.is_empty(), "{} records came", polled.len());
     Ok(())
@@ -50,9 +50,13 @@ async fn hundred(world: &World, settings: &[(&str, &str)]) -> Checked<(Consumer,
 }
 
 async fn seek(world: &World) -> Checked {
-    let (consumer, partition) = hundred(world, &[("max.poll.records", "10")]).await?;
+    let (mut consumer, partition) = hundred(world, &[("max.poll.records", "10")]).await?;
     consumer.assign([(partition.clone(), Seek::Offset(30))])?;
-    ensure_eq!(next(&consumer, 10).await?, Vec::from_iter(30..40), "at 30");
+    ensure_eq!(
+        next(&mut consumer, 10).await?,
+        Vec::from_iter(30..40),
+        "at 30"
+    );
     for (to, first) in [
         (Seek::Earliest, 0),
         (Seek::Offset(77), 77),
@@ -62,15 +66,15 @@ async fn seek(world: &World) -> Checked {
     ] {
         consumer.seek(&partition, to)?;
         let wanted = Vec::from_iter(first..first + 10);
-        ensure_eq!(next(&consumer, 10).await?, wanted, "{to:?}");
+        ensure_eq!(next(&mut consumer, 10).await?, wanted, "{to:?}");
     }
     for to in [Seek::Latest, Seek::Timestamp(world.epoch_ms + 1_000_000)] {
         consumer.seek(&partition, to)?;
-        nothing(&consumer).await?;
+        nothing(&mut consumer).await?;
         ensure_eq!(consumer.position(&partition)?, Some(100), "{to:?}");
     }
     world.fill(&partition.topic, 100..101).await?;
-    ensure_eq!(next(&consumer, 1).await?, [100], "what came later");
+    ensure_eq!(next(&mut consumer, 1).await?, [100], "what came later");
     ensure!(
         consumer.seek(&partition, -1).is_err(),
         "a negative offset was taken"
@@ -86,29 +90,29 @@ async fn pause(world: &World) -> Checked {
     let [first, second] = &partitions[..] else {
         return Err("two partitions".into());
     };
-    let consumer = world.consumer(&[]).await?;
+    let mut consumer = world.consumer(&[]).await?;
     consumer.assign(partitions.iter().cloned().map(|p| (p, Seek::Earliest)))?;
     consumer.pause(std::slice::from_ref(first))?;
     ensure_eq!(consumer.paused(), partitions[..1], "what is paused");
     world.fill(&topic, 0..200).await?;
     let there = world.ends(&topic).await?[&second.partition] as usize;
-    next(&consumer, there).await?;
+    next(&mut consumer, there).await?;
     ensure_eq!(consumer.position(first)?, Some(0), "the paused one");
-    nothing(&consumer).await?;
+    nothing(&mut consumer).await?;
     consumer.pause(std::slice::from_ref(second))?;
     consumer.resume(std::slice::from_ref(first))?;
-    let rest = next(&consumer, 200 - there).await?;
+    let rest = next(&mut consumer, 200 - there).await?;
     ensure_eq!(rest.len(), 200 - there, "after resuming");
     ensure!(consumer.pause(&[TopicPartition::new("x", 1)]).is_err(), "");
     Ok(())
 }
 
 async fn position(world: &World) -> Checked {
-    let (consumer, partition) = hundred(world, &[("max.poll.records", "40")]).await?;
+    let (mut consumer, partition) = hundred(world, &[("max.poll.records", "40")]).await?;
     consumer.assign([(partition.clone(), Seek::Earliest)])?;
     ensure_eq!(consumer.lag(&partition)?, None, "lag before anything");
     for (at, lag) in [(40, 60), (80, 20), (100, 0)] {
-        next(&consumer, 1).await?;
+        next(&mut consumer, 1).await?;
         ensure_eq!(consumer.position(&partition)?, Some(at), "position");
         ensure_eq!(consumer.lag(&partition)?, Some(lag), "lag at {at}");
     }
@@ -130,23 +134,23 @@ async fn commit(world: &World) -> Checked {
         ("enable.auto.commit", "false"),
         ("max.poll.records", "10"),
     ];
-    let (consumer, partition) = hundred(world, &settings).await?;
+    let (mut consumer, partition) = hundred(world, &settings).await?;
     let committed = async |consumer: &Consumer| {
         let asked = consumer.committed(std::slice::from_ref(&partition)).await?;
         Checked::Ok(one(asked)?.1?)
     };
     consumer.assign([(partition.clone(), Seek::Earliest)])?;
     ensure_eq!(committed(&consumer).await?, None, "nothing is committed");
-    next(&consumer, 10).await?;
+    next(&mut consumer, 10).await?;
     consumer.commit().await?;
     let found = committed(&consumer)
         .await?
         .map(|committed| committed.offset);
     ensure_eq!(found, Some(10), "after a commit");
-    next(&consumer, 10).await?;
+    next(&mut consumer, 10).await?;
     let later = consumer.commit_later();
     within("a commit that is awaited later", LIMIT, later).await??;
-    drop(next(&consumer, 10).await?);
+    drop(next(&mut consumer, 10).await?);
     drop(consumer.commit_later());
     until("a commit that nobody awaits", async || {
         let found = committed(&consumer).await?;
@@ -166,7 +170,11 @@ async fn commit(world: &World) -> Checked {
     ensure_eq!(name, partition, "the partition");
     ensure_eq!(listed?.map(|listed| listed.offset), Some(55), "an admin");
     consumer.seek(&partition, Seek::Committed)?;
-    ensure_eq!(next(&consumer, 1).await?[0], 55, "where it was committed");
+    ensure_eq!(
+        next(&mut consumer, 1).await?[0],
+        55,
+        "where it was committed"
+    );
     consumer.close().await?;
 
     // By themselves: now and then, and at the end what was finished with.
@@ -175,11 +183,11 @@ async fn commit(world: &World) -> Checked {
         ("auto.commit.interval.ms", "200"),
         ("max.poll.records", "10"),
     ];
-    let consumer = world.consumer(&settings).await?;
+    let mut consumer = world.consumer(&settings).await?;
     consumer.assign([(partition.clone(), Seek::Committed)])?;
-    ensure_eq!(next(&consumer, 10).await?[0], 55, "where to go on");
+    ensure_eq!(next(&mut consumer, 10).await?[0], 55, "where to go on");
     // 65 to 74 are in hand.
-    next(&consumer, 10).await?;
+    next(&mut consumer, 10).await?;
     until("an automatic commit", async || {
         let found = committed(&consumer).await?;
         Ok(found.is_some_and(|committed| committed.offset == 65))
@@ -190,6 +198,7 @@ async fn commit(world: &World) -> Checked {
         .await?
         .map(|committed| committed.offset);
     ensure_eq!(found, Some(65), "what is in hand is not committed");
+    consumer.finish();
     consumer.close().await?;
     let listed = world.admin.list_group_offsets(&group, None).await?;
     let found = one(listed)?.1?.map(|committed| committed.offset);
@@ -216,10 +225,10 @@ async fn reset(world: &World) -> Checked {
     ] {
         let group = unique("reset");
         let settings = [("group.id", &*group), ("auto.offset.reset", setting)];
-        let consumer = world.consumer(&settings).await?;
+        let mut consumer = world.consumer(&settings).await?;
         consumer.assign([(partition.clone(), Seek::Committed)])?;
         match first {
-            Some(first) => ensure_eq!(next(&consumer, 1).await?[0], first, "{setting}"),
+            Some(first) => ensure_eq!(next(&mut consumer, 1).await?[0], first, "{setting}"),
             None => {
                 until("it is known where to begin", async || {
                     consumer.poll_for(Duration::from_millis(10)).await?;
@@ -231,7 +240,7 @@ async fn reset(world: &World) -> Checked {
     }
     let group = unique("reset");
     let settings = [("group.id", &*group), ("auto.offset.reset", "none")];
-    let consumer = world.consumer(&settings).await?;
+    let mut consumer = world.consumer(&settings).await?;
     consumer.assign([(partition, Seek::Committed)])?;
     let polled = within("an error", LIMIT, consumer.poll()).await?;
     let error = polled.err().ok_or("nothing says where to begin")?;
@@ -242,14 +251,14 @@ async fn reset(world: &World) -> Checked {
 async fn range(world: &World) -> Checked {
     for (setting, first) in [("earliest", Some(40)), ("none", None)] {
         let settings = [("auto.offset.reset", setting)];
-        let (consumer, partition) = hundred(world, &settings).await?;
+        let (mut consumer, partition) = hundred(world, &settings).await?;
         let until = [(partition.clone(), 40)];
         one(world.admin.delete_records(&until).await)?.1?;
         for offset in [10, 1000] {
             consumer.assign([(partition.clone(), Seek::Offset(offset))])?;
             consumer.seek(&partition, offset)?;
             match first {
-                Some(first) => ensure_eq!(next(&consumer, 1).await?[0], first, "{offset}"),
+                Some(first) => ensure_eq!(next(&mut consumer, 1).await?[0], first, "{offset}"),
                 None => {
                     let polled = within("an error", LIMIT, consumer.poll()).await?;
                     let error = polled.err().ok_or("out of range without an error")?;
@@ -263,19 +272,24 @@ async fn range(world: &World) -> Checked {
 }
 
 async fn stream(world: &World) -> Checked {
-    let (consumer, partition) = hundred(world, &[]).await?;
+    let (mut consumer, partition) = hundred(world, &[]).await?;
     consumer.assign([(partition.clone(), Seek::Earliest)])?;
     {
-        let mut records = std::pin::pin!(consumer.stream());
+        let mut records = consumer.stream();
         for wanted in 0..30 {
             let record = within("a record", LIMIT, records.next()).await?;
             let record = record.ok_or("the stream ended")??;
             ensure_eq!(number(record.value.as_deref())?, wanted, "the next one");
-            ensure_eq!(consumer.position(&partition)?, Some(wanted as i64 + 1), "");
+            let position = records.consumer().position(&partition)?;
+            ensure_eq!(position, Some(wanted as i64 + 1), "");
         }
     }
     // What the stream had taken and not given out is not lost.
-    ensure_eq!(next(&consumer, 70).await?, Vec::from_iter(30..100), "rest");
+    ensure_eq!(
+        next(&mut consumer, 70).await?,
+        Vec::from_iter(30..100),
+        "rest"
+    );
     Ok(())
 }
 
@@ -283,14 +297,14 @@ async fn assign(world: &World) -> Checked {
     let topic = world.topic("assign", 3).await?;
     world.fill(&topic, 0..300).await?;
     let partitions = world.partitions(&topic).await?;
-    let consumer = world.consumer(&[]).await?;
+    let mut consumer = world.consumer(&[]).await?;
     ensure!(consumer.poll().await.is_err(), "nothing is assigned");
     let mut seen = Vec::new();
     for partition in &partitions {
         consumer.assign([(partition.clone(), Seek::Earliest)])?;
         ensure_eq!(consumer.assignment().first(), Some(partition), "assigned");
         let end = world.ends(&topic).await?[&partition.partition];
-        let read = next(&consumer, end as usize).await?;
+        let read = next(&mut consumer, end as usize).await?;
         ensure_eq!(read.len() as i64, end, "records of {partition}");
         seen.extend(read);
     }

@@ -66,7 +66,7 @@ fn blocking(properties: &Properties, nodes: usize, protocol: &str) -> Checked {
     ];
     let settings = with(properties.clone(), &settings);
     let config = ConsumerConfig::from_properties(&settings)?;
-    let consumer = Consumer::connect(config.clone())?;
+    let mut consumer = Consumer::connect(config.clone())?;
     consumer.subscribe([topic.as_str()])?;
     let mut values = Vec::new();
     let deadline = Instant::now() + LIMIT;

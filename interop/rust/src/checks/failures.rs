@@ -270,9 +270,9 @@ async fn close(world: &World, protocol: &str) -> Checked {
     let topic = world.topic("close", 1).await?;
     world.fill(&topic, 0..10).await?;
     let (closed, dropped) = (unique("closed"), unique("dropped"));
-    let first = member(world, &closed, protocol, &[]).await?;
-    let second = member(world, &dropped, protocol, &[]).await?;
-    for consumer in [&first, &second] {
+    let mut first = member(world, &closed, protocol, &[]).await?;
+    let mut second = member(world, &dropped, protocol, &[]).await?;
+    for consumer in [&mut first, &mut second] {
         consumer.subscribe([topic.as_str()])?;
         values(consumer, 10).await?;
     }

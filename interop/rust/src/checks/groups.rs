@@ -31,7 +31,7 @@ fn of_protocol(protocol: &str) -> (GroupType, MemberProtocol) {
 /// A member that has settled and holds all partitions.
 async fn settled(world: &World, group: &str, protocol: &str, topic: &str) -> Checked<Consumer> {
     let more = [("client.id", "the-client"), ("enable.auto.commit", "false")];
-    let consumer = member(world, group, protocol, &more).await?;
+    let mut consumer = member(world, group, protocol, &more).await?;
     consumer.subscribe([topic])?;
     until("a stable group", async || {
         consumer.poll_for(Duration::from_millis(20)).await?;
@@ -51,7 +51,7 @@ async fn described(world: &World, protocol: &str) -> Checked {
     let group = unique("described");
     let unknown = admin.describe_group(&group).await;
     refused("no such group", unknown, ErrorCode::GROUP_ID_NOT_FOUND)?;
-    let consumer = settled(world, &group, protocol, &topic).await?;
+    let mut consumer = settled(world, &group, protocol, &topic).await?;
     let (group_type, member_protocol) = of_protocol(protocol);
     let described = admin.describe_group(&group).await?;
     ensure_eq!(described.group_type, group_type, "type");
@@ -107,7 +107,7 @@ async fn described(world: &World, protocol: &str) -> Checked {
         ErrorCode::NON_EMPTY_GROUP,
     )?;
     world.fill(&topic, 0..10).await?;
-    values(&consumer, 10).await?;
+    values(&mut consumer, 10).await?;
     consumer.commit().await?;
     consumer.close().await?;
     until("the group is empty", async || {
@@ -133,9 +133,9 @@ async fn offsets(world: &World, protocol: &str) -> Checked {
     let other = world.topic("other", 1).await?;
     let partitions = world.partitions(&topic).await?;
     let group = unique("offsets");
-    let consumer = settled(world, &group, protocol, &topic).await?;
+    let mut consumer = settled(world, &group, protocol, &topic).await?;
     world.fill(&topic, 0..100).await?;
-    values(&consumer, 100).await?;
+    values(&mut consumer, 100).await?;
     consumer.commit().await?;
 
     // With members in it a group's offsets are theirs.
@@ -182,9 +182,9 @@ async fn offsets(world: &World, protocol: &str) -> Checked {
     for (name, listed) in admin.list_group_offsets(&group, Some(&partitions)).await? {
         ensure_eq!(listed?, Some(back.clone()), "{name}");
     }
-    let consumer = member(world, &group, protocol, &[]).await?;
+    let mut consumer = member(world, &group, protocol, &[]).await?;
     consumer.subscribe([topic.as_str()])?;
-    let again = values(&consumer, 94).await?;
+    let again = values(&mut consumer, 94).await?;
     ensure_eq!(again.len(), 94, "records after they were set back");
     consumer.close().await?;
 
@@ -217,7 +217,7 @@ async fn removed(world: &World) -> Checked {
     let admin = &world.admin;
     let topic = world.topic("removed", 1).await?;
     let group = unique("removed");
-    let consumer = settled(world, &group, "classic", &topic).await?;
+    let mut consumer = settled(world, &group, "classic", &topic).await?;
     let id = async || {
         let described = admin.describe_group(&group).await?;
         let ids = described.members.into_iter().map(|member| member.member_id);
@@ -242,7 +242,7 @@ async fn removed(world: &World) -> Checked {
     consumer.close().await?;
 
     let more = [("group.instance.id", "the-instance")];
-    let consumer = member(world, &group, "classic", &more).await?;
+    let mut consumer = member(world, &group, "classic", &more).await?;
     consumer.subscribe([topic.as_str()])?;
     until("a static member", async || {
         consumer.poll_for(Duration::from_millis(20)).await?;

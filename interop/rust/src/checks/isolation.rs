@@ -189,7 +189,7 @@ async fn levels(world: &World) -> Checked {
     open.write(30..40).await?;
 
     let read = async |isolation: &str, count: usize| {
-        let consumer = world.consumer(&[("isolation.level", isolation)]).await?;
+        let mut consumer = world.consumer(&[("isolation.level", isolation)]).await?;
         consumer.assign([(partition.clone(), Seek::Earliest)])?;
         let mut values = Vec::new();
         let reading = async {

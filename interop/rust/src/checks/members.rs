@@ -232,7 +232,7 @@ struct Progress {
 impl Progress {
     async fn read(
         self: Arc<Self>,
-        consumer: Consumer,
+        mut consumer: Consumer,
         mut stop: oneshot::Receiver<bool>,
     ) -> Checked {
         loop {

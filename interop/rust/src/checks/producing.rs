@@ -32,7 +32,7 @@ pub(crate) fn check<'a>(world: &'a World, report: &mut Report<'a>) {
 
 /// Everything in a topic, by partition and offset.
 async fn read(world: &World, topic: &str, count: usize) -> Checked<Vec<OwnedRecord>> {
-    let consumer = world.consumer(&[]).await?;
+    let mut consumer = world.consumer(&[]).await?;
     let partitions = world.partitions(topic).await?.into_iter();
     consumer.assign(partitions.map(|partition| (partition, Seek::Earliest)))?;
     let mut records = Vec::new();

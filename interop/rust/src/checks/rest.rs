@@ -35,12 +35,12 @@ async fn idle(world: &World, protocol: &str) -> Checked {
     world.fill(&topic, 0..100).await?;
     let mut consumers = Vec::new();
     for _ in 0..CONSUMERS {
-        let consumer = member(world, &unique("idle"), protocol, &[]).await?;
+        let mut consumer = member(world, &unique("idle"), protocol, &[]).await?;
         consumer.subscribe([topic.as_str()])?;
-        values(&consumer, 100).await?;
+        values(&mut consumer, 100).await?;
         consumers.push(consumer);
     }
-    let polling = consumers.iter().map(|consumer| consumer.poll());
+    let polling = consumers.iter_mut().map(|consumer| consumer.poll());
     let polling = futures_util::future::select_all(polling.map(Box::pin));
     let (began, before) = (Instant::now(), on_processor()?);
     let records = tokio::time::timeout(TIME, polling).await;
@@ -57,9 +57,9 @@ async fn dropped(world: &World, protocol: &str) -> Checked {
     let topic = world.topic("dropped", 1).await?;
     world.fill(&topic, 0..10).await?;
     let group = unique("dropped");
-    let consumer = member(world, &group, protocol, &[]).await?;
+    let mut consumer = member(world, &group, protocol, &[]).await?;
     consumer.subscribe([topic.as_str()])?;
-    values(&consumer, 10).await?;
+    values(&mut consumer, 10).await?;
     let began = Instant::now();
     drop(consumer);
     let took = began.elapsed();

@@ -87,7 +87,7 @@ async fn round_trip(client: &ClientConfig) -> Checked {
     let settings = [("group.id", &*group), ("auto.offset.reset", "earliest")];
     let mut config = ConsumerConfig::from_properties(&with(servers, &settings))?;
     config.client = client.clone();
-    let consumer = Consumer::connect(config).await?;
+    let mut consumer = Consumer::connect(config).await?;
     consumer.subscribe([topic.as_str()])?;
     let mut values = Vec::new();
     let reading = async {
@@ -134,13 +134,13 @@ async fn refused(client: &ClientConfig, words: &str) -> Checked {
     let settings = [("group.id", "group")];
     let mut config = ConsumerConfig::from_properties(&with(servers, &settings))?;
     config.client = client.clone();
-    let consumer = Consumer::new(config.clone())?;
+    let mut consumer = Consumer::new(config.clone())?;
     consumer.subscribe(["topic"])?;
     let began = Instant::now();
     let polled = within("an error", LIMIT, consumer.poll()).await?;
     judge("member", began, polled.err())?;
 
-    let consumer = Consumer::new(config)?;
+    let mut consumer = Consumer::new(config)?;
     consumer.assign([(TopicPartition::new("topic", 0), Seek::Earliest)])?;
     let began = Instant::now();
     let polled = within("an error", LIMIT, consumer.poll()).await?;

@@ -76,7 +76,7 @@ pub(crate) async fn member(
 }
 
 /// The next so many values, sorted.
-pub(crate) async fn values(consumer: &Consumer, count: usize) -> Checked<Vec<u64>> {
+pub(crate) async fn values(consumer: &mut Consumer, count: usize) -> Checked<Vec<u64>> {
     let mut values = Vec::new();
     let reading = async {
         while values.len() < count {
@@ -97,16 +97,21 @@ async fn resumes(world: &World, protocol: &str) -> Checked {
     let topic = world.topic("resumes", 3).await?;
     world.fill(&topic, 0..1000).await?;
     let group = unique("resumes");
-    let consumer = member(world, &group, protocol, &[]).await?;
+    let mut consumer = member(world, &group, protocol, &[]).await?;
     consumer.subscribe([topic.as_str()])?;
-    ensure_eq!(values(&consumer, 1000).await?, Vec::from_iter(0..1000), "");
+    ensure_eq!(
+        values(&mut consumer, 1000).await?,
+        Vec::from_iter(0..1000),
+        ""
+    );
     ensure_eq!(consumer.assignment().len(), 3, "partitions");
+    consumer.finish();
     consumer.close().await?;
     world.fill(&topic, 1000..1010).await?;
-    let consumer = member(world, &group, protocol, &[]).await?;
+    let mut consumer = member(world, &group, protocol, &[]).await?;
     consumer.subscribe([topic.as_str()])?;
     let wanted = Vec::from_iter(1000..1010);
-    ensure_eq!(values(&consumer, 10).await?, wanted, "where to go on");
+    ensure_eq!(values(&mut consumer, 10).await?, wanted, "where to go on");
     Ok(consumer.close().await?)
 }
 
@@ -118,14 +123,14 @@ async fn by_regex(world: &World, protocol: &str) -> Checked {
     world.fill(&first, 0..50).await?;
     world.fill(&format!("not-{prefix}"), 500..550).await?;
     let more = [("metadata.max.age.ms", "1000")];
-    let consumer = member(world, &unique("regex"), protocol, &more).await?;
+    let mut consumer = member(world, &unique("regex"), protocol, &more).await?;
     consumer.subscribe_regex(format!("{prefix}-.*"))?;
-    ensure_eq!(values(&consumer, 50).await?, Vec::from_iter(0..50), "");
+    ensure_eq!(values(&mut consumer, 50).await?, Vec::from_iter(0..50), "");
     // A topic that matches and comes later.
     world.create(&second, 2).await?;
     world.fill(&second, 50..100).await?;
     let wanted = Vec::from_iter(50..100);
-    ensure_eq!(values(&consumer, 50).await?, wanted, "a new topic");
+    ensure_eq!(values(&mut consumer, 50).await?, wanted, "a new topic");
     ensure_eq!(consumer.assignment().len(), 4, "partitions");
     Ok(consumer.close().await?)
 }
@@ -135,12 +140,16 @@ async fn again(world: &World, protocol: &str) -> Checked {
     let second = world.topic("second", 2).await?;
     world.fill(&first, 0..20).await?;
     world.fill(&second, 20..40).await?;
-    let consumer = member(world, &unique("again"), protocol, &[]).await?;
+    let mut consumer = member(world, &unique("again"), protocol, &[]).await?;
     consumer.subscribe([first.as_str()])?;
-    ensure_eq!(values(&consumer, 20).await?, Vec::from_iter(0..20), "first");
+    ensure_eq!(
+        values(&mut consumer, 20).await?,
+        Vec::from_iter(0..20),
+        "first"
+    );
     consumer.subscribe([second.as_str()])?;
     ensure_eq!(
-        values(&consumer, 20).await?,
+        values(&mut consumer, 20).await?,
         Vec::from_iter(20..40),
         "second"
     );
@@ -149,14 +158,14 @@ async fn again(world: &World, protocol: &str) -> Checked {
     consumer.subscribe([first.as_str(), second.as_str()])?;
     world.fill(&first, 100..110).await?;
     ensure_eq!(
-        values(&consumer, 10).await?,
+        values(&mut consumer, 10).await?,
         Vec::from_iter(100..110),
         "both"
     );
     within("leaving", LIMIT, consumer.unsubscribe()).await??;
     ensure!(consumer.assignment().is_empty(), "after unsubscribing");
     consumer.assign([(TopicPartition::new(first, 0), Seek::Earliest)])?;
-    values(&consumer, 1).await?;
+    values(&mut consumer, 1).await?;
     Ok(consumer.close().await?)
 }
 
@@ -175,25 +184,26 @@ async fn auto_commit(world: &World, protocol: &str) -> Checked {
         ("max.poll.records", "10"),
         ("auto.commit.interval.ms", "200"),
     ];
-    let consumer = member(world, &group, protocol, &more).await?;
+    let mut consumer = member(world, &group, protocol, &more).await?;
     consumer.subscribe([topic.as_str()])?;
-    ensure_eq!(values(&consumer, 10).await?, Vec::from_iter(0..10), "");
+    ensure_eq!(values(&mut consumer, 10).await?, Vec::from_iter(0..10), "");
     tokio::time::sleep(Duration::from_millis(600)).await;
     ensure_eq!(committed().await?.unwrap_or(0), 0, "these are in hand");
-    values(&consumer, 10).await?;
+    values(&mut consumer, 10).await?;
     until("an automatic commit", async || {
         Ok(committed().await? == Some(10))
     })
     .await?;
     // Gone without a word: what is in hand comes again.
     drop(consumer);
-    let consumer = member(world, &group, protocol, &more).await?;
+    let mut consumer = member(world, &group, protocol, &more).await?;
     consumer.subscribe([topic.as_str()])?;
     ensure_eq!(
-        values(&consumer, 20).await?,
+        values(&mut consumer, 20).await?,
         Vec::from_iter(10..30),
         "again"
     );
+    consumer.finish();
     consumer.close().await?;
     ensure_eq!(committed().await?, Some(30), "after closing");
     Ok(())
@@ -203,23 +213,27 @@ async fn in_hand(world: &World, protocol: &str) -> Checked {
     let topic = world.topic("in-hand", 1).await?;
     world.fill(&topic, 0..20).await?;
     let partition = TopicPartition::new(topic.as_str(), 0);
-    let consumer = member(world, &unique("in-hand"), protocol, &[]).await?;
+    let mut consumer = member(world, &unique("in-hand"), protocol, &[]).await?;
     consumer.subscribe([topic.as_str()])?;
-    values(&consumer, 20).await?;
+    values(&mut consumer, 20).await?;
     ensure_eq!(consumer.lag(&partition)?, Some(0), "lag");
     consumer.seek(&partition, 15)?;
-    ensure_eq!(values(&consumer, 5).await?, Vec::from_iter(15..20), "seek");
+    ensure_eq!(
+        values(&mut consumer, 5).await?,
+        Vec::from_iter(15..20),
+        "seek"
+    );
     consumer.pause(std::slice::from_ref(&partition))?;
     world.fill(&topic, 20..25).await?;
     let polled = consumer.poll_for(Duration::from_millis(700)).await?;
     ensure!(polled.is_empty(), "a paused partition gives records");
     consumer.resume(std::slice::from_ref(&partition))?;
-    ensure_eq!(values(&consumer, 5).await?, Vec::from_iter(20..25), "");
+    ensure_eq!(values(&mut consumer, 5).await?, Vec::from_iter(20..25), "");
     // Of the whole group, while it runs: a coordinator that cannot says so, and nothing moves.
     let start = [(partition.clone(), RewindTo::Earliest)];
     match consumer.rewind(&start).await {
         Ok(_) => {
-            let all = values(&consumer, 25).await?;
+            let all = values(&mut consumer, 25).await?;
             ensure_eq!(all, Vec::from_iter(0..25), "after a rewind");
         }
         Err(error) => {
@@ -239,8 +253,8 @@ async fn static_member(world: &World, protocol: &str) -> Checked {
         consumer.subscribe([topic.as_str()])?;
         Checked::Ok(consumer)
     };
-    let (first, second) = (join("one").await?, join("two").await?);
-    let settle = async |first: &Consumer, second: &Consumer| {
+    let (mut first, mut second) = (join("one").await?, join("two").await?);
+    let settle = async |first: &mut Consumer, second: &mut Consumer| {
         until("two partitions each", async || {
             first.poll_for(Duration::from_millis(20)).await?;
             second.poll_for(Duration::from_millis(20)).await?;
@@ -248,11 +262,11 @@ async fn static_member(world: &World, protocol: &str) -> Checked {
         })
         .await
     };
-    settle(&first, &second).await?;
+    settle(&mut first, &mut second).await?;
     let had = second.assignment();
     drop(second);
-    let second = join("two").await?;
-    settle(&first, &second).await?;
+    let mut second = join("two").await?;
+    settle(&mut first, &mut second).await?;
     ensure_eq!(second.assignment(), had, "what the static member gets back");
     first.close().await?;
     Ok(second.close().await?)
@@ -263,9 +277,9 @@ async fn poll_interval(world: &World, protocol: &str) -> Checked {
     world.fill(&topic, 0..10).await?;
     let more = [("max.poll.interval.ms", "1500"), ("max.poll.records", "5")];
     let group = unique("slow");
-    let consumer = member(world, &group, protocol, &more).await?;
+    let mut consumer = member(world, &group, protocol, &more).await?;
     consumer.subscribe([topic.as_str()])?;
-    values(&consumer, 5).await?;
+    values(&mut consumer, 5).await?;
     // Longer than the interval: the partitions go, and come again with the next poll.
     until("the slow member is out", async || {
         let described = world.admin.describe_group(&group).await?;
@@ -273,7 +287,7 @@ async fn poll_interval(world: &World, protocol: &str) -> Checked {
         Ok(!described.members.iter().any(owns))
     })
     .await?;
-    let again = values(&consumer, 10).await?;
+    let again = values(&mut consumer, 10).await?;
     ensure_eq!(again, Vec::from_iter(0..10), "from what was committed");
     Ok(consumer.close().await?)
 }

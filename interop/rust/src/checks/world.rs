@@ -186,7 +186,7 @@ impl World {
 
     /// All records of a topic, from the first to what is the end now: partition, offset, value.
     pub(crate) async fn read_all(&self, topic: &str) -> Checked<Vec<(i32, i64, u64)>> {
-        let consumer = self.consumer(&[]).await?;
+        let mut consumer = self.consumer(&[]).await?;
         let ends = self.ends(topic).await?;
         let from_start = ends
             .keys()

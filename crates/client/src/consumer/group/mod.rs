@@ -261,7 +261,7 @@ impl GroupTask {
     fn poll_deadline(&self) -> Option<Instant> {
         self.member.identity()?;
         let state = self.shared.lock();
-        let away = !state.polling && !self.closing && self.leaving.is_empty();
+        let away = state.polling == 0 && !self.closing && self.leaving.is_empty();
         away.then(|| state.polled + self.shared.config.poll_interval_max)
     }
 

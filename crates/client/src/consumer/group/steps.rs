@@ -36,11 +36,8 @@ impl GroupTask {
         let shared = self.shared.clone();
         let handler = self.handler.clone();
         let deadline = Instant::now() + shared.config.poll_interval_max;
-        let rebalance = |partitions: &Partitions| Rebalance {
-            shared: shared.clone(),
-            partitions: names(partitions),
-            deadline,
-        };
+        let rebalance =
+            |partitions: &Partitions| Rebalance::new(&shared, names(partitions), deadline);
         // An application that is leaving does not ask for records any more; one that is gone has
         // nothing to say.
         let waits = self.leaving.is_empty();
@@ -48,10 +45,10 @@ impl GroupTask {
         let life = self.life;
         match step {
             Action::Assign { id, added, all } => {
+                take_over(&shared, &names(&added));
                 let rebalance = rebalance(&added);
                 tracing::info!(added = ?rebalance.partitions, total = all.len(), "assigned");
                 crate::measure::rebalanced("assigned", &rebalance.partitions);
-                take_over(&shared, &rebalance.partitions);
                 let span = span("assigned", &rebalance);
                 let step = async move {
                     call(&rebalance, handler.assigned(&rebalance)).await;
@@ -158,30 +155,30 @@ async fn revoke(rebalance: &Rebalance, handler: &dyn Handler, waits: bool) {
     let shared: &Arc<Shared> = &rebalance.shared;
     let partitions = &rebalance.partitions;
     if waits {
-        // Records in hand are finished with first, so that others do not get them again.
-        let patience = shared.config.poll_interval_max;
-        let until = rebalance.deadline - patience / RESERVE;
-        let let_go = async {
+        // What the application holds is finished first, so that others do not get it again.
+        let until = rebalance.deadline - shared.config.poll_interval_max / RESERVE;
+        let finished = async {
             loop {
-                let mut let_go = std::pin::pin!(shared.let_go.notified());
-                let_go.as_mut().enable();
-                if !shared.lock().has_in_hand(partitions) {
+                let mut released = std::pin::pin!(shared.released.notified());
+                released.as_mut().enable();
+                if !shared.lock().is_held(partitions) {
                     return;
                 }
-                let_go.await;
+                released.await;
             }
         };
-        if timeout_at(until, let_go).await.is_err() {
+        if timeout_at(until, finished).await.is_err() {
             tracing::warn!("the application still works on records of revoked partitions");
         }
     }
     if shared.config.auto_commit {
-        let offsets = shared.lock().to_commit(true, Some(partitions));
+        let offsets = shared.lock().to_commit(Some(partitions));
         let left = rebalance.deadline.saturating_duration_since(Instant::now());
         let timeout = (left / 2).max(Duration::from_secs(1));
         let timeout = timeout.min(shared.cluster.config().request_timeout);
-        if let Err(error) = commit::commit(shared, &offsets, timeout).await {
+        if let Err(error) = commit::commit(shared, offsets, timeout).await {
             tracing::warn!(%error, "offsets of revoked partitions could not be committed");
+            shared.lock().commit_failure = Some(error);
         }
     }
     call(rebalance, handler.revoked(rebalance)).await;
