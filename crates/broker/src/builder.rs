@@ -7,6 +7,7 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
+use kohort_log::OpenFiles;
 use kohort_wire::ByteString;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{info, warn};
@@ -17,6 +18,7 @@ use crate::{
     complaints::Complaints,
     data_folder::DataFolder,
     fetching::Sessions,
+    file_budget::file_budget,
     groups::Groups,
     logs::Logs,
     maintenance,
@@ -306,7 +308,12 @@ pub(crate) fn open(
     let (store, logs) = match &folder {
         None => (Store::Memory, Logs::in_memory()),
         Some(folder) => {
-            let data = Arc::new(DataFolder::open(folder)?);
+            let view = View {
+                table: BROKER,
+                values: &values,
+            };
+            let files = OpenFiles::new(file_budget(view.size("max.connections")));
+            let data = Arc::new(DataFolder::open(folder, files)?);
             (Store::Folder(Arc::clone(&data)), Logs::in_folder(data))
         }
     };

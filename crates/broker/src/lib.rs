@@ -45,6 +45,7 @@ mod clock;
 mod complaints;
 mod data_folder;
 mod fetching;
+mod file_budget;
 mod groups;
 #[cfg(test)]
 mod lines;

@@ -91,6 +91,13 @@ impl Logs {
         self.folder.as_ref().map(|folder| folder.path())
     }
 
+    /// Closes the files that have not been used since the last call.
+    pub(crate) fn close_idle_files(&self) {
+        if let Some(folder) = &self.folder {
+            folder.files().close_idle();
+        }
+    }
+
     #[cfg(test)]
     pub(crate) fn data_folder(&self) -> &DataFolder {
         self.folder.as_ref().expect("the data is in a folder")
@@ -165,7 +172,7 @@ impl Logs {
         };
         let folder = data.path().join(folder_name(topic, index));
         prepare(data, &folder, topic_id, has_folder)?;
-        let log = Log::open(&folder, config)?;
+        let log = Log::open_within(&folder, Arc::clone(data.files()), config)?;
         let recovery = log.recovery();
         if recovery.bytes_cut_off > 0 {
             warn!(

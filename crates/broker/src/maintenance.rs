@@ -11,6 +11,9 @@ use crate::{node::Node, topics::Partition};
 /// How often one looks whether something is due.
 const TICK: Duration = Duration::from_secs(5);
 
+/// How often files that are not used are closed: they stay open for at most twice as long.
+const IDLE_INTERVAL: Duration = Duration::from_secs(30);
+
 /// How long after the start the first look is taken.
 const FIRST_DELAY: Duration = Duration::from_secs(30);
 
@@ -21,6 +24,7 @@ pub(crate) async fn run(node: Arc<Node>) {
     let compaction = node.fixed.cleaner_backoff;
     let start = Instant::now();
     let mut retention_at = start + FIRST_DELAY.min(retention);
+    let mut idle_at = start + IDLE_INTERVAL;
     let mut compaction_at = start + FIRST_DELAY.min(compaction);
     let mut ticks = tokio::time::interval(
         TICK.min(retention)
@@ -40,8 +44,17 @@ pub(crate) async fn run(node: Arc<Node>) {
         if compact {
             compaction_at = now + compaction;
         }
+        let close_idle = now >= idle_at;
+        if close_idle {
+            idle_at = now + IDLE_INTERVAL;
+        }
         let node = Arc::clone(&node);
-        let work = tokio::task::spawn_blocking(move || look_through(&node, retain, compact));
+        let work = tokio::task::spawn_blocking(move || {
+            look_through(&node, retain, compact);
+            if close_idle {
+                node.catalog.logs.close_idle_files();
+            }
+        });
         if let Err(panic) = work.await {
             std::panic::resume_unwind(panic.into_panic());
         }

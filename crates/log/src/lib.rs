@@ -64,4 +64,4 @@ pub use log::{
     TimestampOffset,
 };
 pub use producers::{ProducerBatch, ProducerState};
-pub use storage::{DiskStorage, MemoryStorage, Storage, StorageFile};
+pub use storage::{DiskStorage, MemoryStorage, OpenFiles, Storage, StorageFile};

@@ -10,9 +10,10 @@ use std::{
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use kohort_log::{FolderLock, LogError};
+use kohort_log::{FolderLock, LogError, OpenFiles};
 
 pub(crate) use contents::is_segment;
 use contents::{Contents, inspect};
@@ -36,6 +37,8 @@ pub(crate) struct DataFolder {
     path: PathBuf,
     /// Kept open, so that syncing the folder needs no file descriptor of its own.
     handle: File,
+    /// The budget of open files. The catalog has a reserve beside it.
+    files: Arc<OpenFiles>,
     _lock: FolderLock,
     #[cfg(test)]
     pub(crate) faults: Faults,
@@ -44,7 +47,7 @@ pub(crate) struct DataFolder {
 impl DataFolder {
     /// Opens and locks the folder, creating it if need be. A folder that is not kohort's stays as
     /// it is, without even a lock file.
-    pub(crate) fn open(path: &Path) -> Result<DataFolder, StartError> {
+    pub(crate) fn open(path: &Path, files: Arc<OpenFiles>) -> Result<DataFolder, StartError> {
         let failed = |source| StartError::Folder {
             folder: path.to_owned(),
             source,
@@ -75,10 +78,16 @@ impl DataFolder {
         Ok(DataFolder {
             handle: File::open(&path).map_err(failed)?,
             path,
+            files,
             _lock: lock,
             #[cfg(test)]
             faults: Faults::default(),
         })
+    }
+
+    /// The budget of open files.
+    pub(crate) fn files(&self) -> &Arc<OpenFiles> {
+        &self.files
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -152,12 +161,9 @@ impl DataFolder {
 
     fn write(&self, path: &Path, bytes: &[u8], durably: bool) -> io::Result<()> {
         self.step()?;
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(path)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = self.files.with_room(|| options.open(path))?;
         self.step()?;
         file.write_all(bytes)?;
         if durably {
@@ -196,6 +202,10 @@ mod tests {
 
     use super::*;
 
+    fn open(path: &Path) -> Result<DataFolder, StartError> {
+        DataFolder::open(path, OpenFiles::unlimited())
+    }
+
     fn refused(path: &Path) -> String {
         let names = |path: &Path| {
             let mut names: Vec<_> = fs::read_dir(path)
@@ -206,7 +216,7 @@ mod tests {
             names
         };
         let before = names(path);
-        let error = DataFolder::open(path).unwrap_err().to_string();
+        let error = open(path).unwrap_err().to_string();
         assert_eq!(names(path), before, "nothing is touched");
         error
     }
@@ -221,7 +231,7 @@ mod tests {
     #[test]
     fn a_new_folder_is_readable_by_its_owner_only() {
         let parent = tempfile::tempdir().unwrap();
-        let folder = DataFolder::open(&parent.path().join("a/b")).unwrap();
+        let folder = open(&parent.path().join("a/b")).unwrap();
         folder.replace(CATALOG, b"{}").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(folder.path()), 0o700);
@@ -264,7 +274,7 @@ mod tests {
             let error = refused(folder.path());
             assert!(error.contains("kohort.json is missing"), "{error}");
             fs::write(folder.path().join(CATALOG), "{}").unwrap();
-            DataFolder::open(folder.path()).unwrap();
+            open(folder.path()).unwrap();
         }
     }
 
@@ -274,14 +284,14 @@ mod tests {
         partition(folder.path(), "photos-2024", &["a.jpg"]);
         partition(folder.path(), "backup-1", &[]);
         fs::write(folder.path().join("notes.txt"), "x").unwrap();
-        DataFolder::open(folder.path()).unwrap();
+        open(folder.path()).unwrap();
     }
 
     #[test]
     fn a_start_that_was_interrupted_may_be_repeated() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("kohort.json.new"), "{").unwrap();
-        let folder = DataFolder::open(folder.path()).unwrap();
+        let folder = open(folder.path()).unwrap();
         folder.replace(CATALOG, b"{}").unwrap();
     }
 
@@ -290,7 +300,7 @@ mod tests {
         for first in [true, false] {
             for failing in 0.. {
                 let place = tempfile::tempdir().unwrap();
-                let folder = DataFolder::open(place.path()).unwrap();
+                let folder = open(place.path()).unwrap();
                 if !first {
                     folder.replace(CATALOG, b"before").unwrap();
                 }

@@ -185,12 +185,16 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use kohort_log::OpenFiles;
+
     use super::*;
 
     #[test]
     fn what_is_saved_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::Folder(Arc::new(DataFolder::open(folder.path()).unwrap()));
+        let store = Store::Folder(Arc::new(
+            DataFolder::open(folder.path(), OpenFiles::unlimited()).unwrap(),
+        ));
         let mut document = store.open(1).unwrap();
         let entry = TopicEntry {
             id: Uuid(7),
@@ -207,7 +211,9 @@ mod tests {
     #[test]
     fn a_document_that_is_damaged_or_from_the_future_is_an_error_and_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::Folder(Arc::new(DataFolder::open(folder.path()).unwrap()));
+        let store = Store::Folder(Arc::new(
+            DataFolder::open(folder.path(), OpenFiles::unlimited()).unwrap(),
+        ));
         for text in [
             "{",
             "{\"format\":9,\"cluster_id\":\"\",\"node_id\":1,\"next_producer_id\":0}",

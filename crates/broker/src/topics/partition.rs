@@ -276,7 +276,9 @@ impl Partition {
             return;
         }
         let mut state = self.state.write();
-        if let State::Open(_) = *state {
+        if let State::Open(log) = &*state {
+            // Its files are the next log's.
+            log.detach();
             error!("partition {self} has failed: {cause}");
             *state = State::Failed {
                 error: cause.clone().into(),
@@ -460,7 +462,7 @@ impl Partition {
     pub(crate) fn delete(&self) -> std::io::Result<()> {
         let before = std::mem::replace(&mut *self.state.write(), State::Deleted);
         if let State::Open(log) = before {
-            let _ = log.close();
+            log.detach();
         }
         let removed = self.logs.remove(&self.topic, self.index, self.topic_id);
         self.wake_readers();

@@ -202,12 +202,26 @@ async fn prepared(folder: &Path) -> Arc<Catalog> {
     catalog
 }
 
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            fs::create_dir(&target).unwrap();
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
 /// Makes a change while the disk fails at one point, or from there on. Returns whether that was
 /// beyond the last operation of the change.
-async fn fails_at(change: Change, failing: usize, goes_on: bool) -> bool {
+async fn fails_at(template: &Path, change: Change, failing: usize, goes_on: bool) -> bool {
     let context = format!("{change:?}, failure at operation {failing}, goes on: {goes_on}");
     let folder = tempfile::tempdir().unwrap();
-    let catalog = prepared(folder.path()).await;
+    copy(template, folder.path());
+    let catalog = start(folder.path());
     let before = seen(&catalog);
     let (done, is_last) = {
         let faults = &catalog.logs.data_folder().faults;
@@ -248,10 +262,12 @@ async fn fails_at(change: Change, failing: usize, goes_on: bool) -> bool {
 
 #[tokio::test]
 async fn a_change_that_fails_has_not_happened_and_one_that_succeeds_has() {
+    let template = tempfile::tempdir().unwrap();
+    drop(prepared(template.path()).await);
     for change in ALL {
         for goes_on in [false, true] {
             let mut failing = 0;
-            while !fails_at(change, failing, goes_on).await {
+            while !fails_at(template.path(), change, failing, goes_on).await {
                 failing += 1;
             }
             // It went through the disk at all.

@@ -76,6 +76,13 @@ impl Log {
         active.sync(false).map_err(|e| (active.name(), e))
     }
 
+    /// Gives the folder up at once, because it is to be removed, or to be opened anew: this log
+    /// touches nothing in it from now on. What it has open can be read a little longer.
+    pub fn detach(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.storage.detach();
+    }
+
     /// Flushes, and writes down what makes the next start quick. The log takes no more data from
     /// then on, whether that works or not; it can still be read.
     pub fn close(&self) -> Result<(), LogError> {

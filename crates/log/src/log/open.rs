@@ -13,7 +13,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::{Log, Writer, replay::Replay, swap, view::View};
 use crate::{
-    DiskStorage, LogConfig, LogError, MemoryStorage, Storage,
+    DiskStorage, LogConfig, LogError, MemoryStorage, OpenFiles, Storage,
     checkpoint::{Checkpoint, CleanShutdown, RecoveryPoint},
     epochs::Epochs,
     files::{self, CHECKPOINT, CLEAN_SHUTDOWN, EPOCHS, LOG, RECOVERY_POINT, SNAPSHOT},
@@ -45,7 +45,16 @@ impl Log {
     /// [`LogError::Corrupt`] if something that was flushed is damaged (nothing is changed then),
     /// or trouble with the disk.
     pub fn open(folder: &Path, config: LogConfig) -> Result<Log, LogError> {
-        let storage = DiskStorage::open(folder)
+        Log::open_within(folder, OpenFiles::unlimited(), config)
+    }
+
+    /// Opens the log as [`open`](Log::open) does, within a budget of open files.
+    pub fn open_within(
+        folder: &Path,
+        files: Arc<OpenFiles>,
+        config: LogConfig,
+    ) -> Result<Log, LogError> {
+        let storage = DiskStorage::with_files(folder, files)
             .map_err(|e| LogError::io("cannot open", folder.display().to_string(), e))?;
         Log::with_storage(Arc::new(storage), config)
     }

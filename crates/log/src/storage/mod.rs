@@ -2,11 +2,13 @@
 
 mod disk;
 mod memory;
+mod open_files;
 
 use std::{io, sync::Arc};
 
 pub use disk::DiskStorage;
 pub use memory::MemoryStorage;
+pub use open_files::OpenFiles;
 
 /// The folder of one partition.
 ///
@@ -33,6 +35,10 @@ pub trait Storage: Send + Sync {
 
     /// Makes durable which files there are.
     fn sync(&self) -> io::Result<()>;
+
+    /// The folder is somebody else's from now on: nothing in it is opened or changed any more.
+    /// Files that are open can be read.
+    fn detach(&self) {}
 }
 
 /// An open file.
