@@ -49,14 +49,17 @@ fn delete(
             if topic.is_internal {
                 return Err(ErrorCode::INVALID_TOPIC_EXCEPTION);
             }
-            let log = topic.partition(wanted.partition_index)?.log();
+            let partition = topic.partition(wanted.partition_index)?;
+            let log = partition.log();
             let log = log.map_err(|error| error.code())?;
             // Records of a topic that is only compacted are replaced, not deleted.
             if !log.config().cleanup_policy.deletes() {
                 return Err(ErrorCode::POLICY_VIOLATION);
             }
-            log.delete_records(wanted.offset)
-                .map_err(|error| error.error_code())
+            log.delete_records(wanted.offset).map_err(|error| {
+                partition.failed(&error);
+                error.error_code()
+            })
         });
     let (low_watermark, error_code) = match deleted {
         Ok(start) => (start, ErrorCode::NONE),

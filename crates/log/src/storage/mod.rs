@@ -86,14 +86,26 @@ pub(crate) fn read_file(storage: &dyn Storage, name: &str) -> io::Result<Option<
     Ok(Some(bytes))
 }
 
-/// Replaces the file of that name: after a crash it is the old one or the new one.
+/// Replaces the file of that name, or leaves it as it is and returns an error. After a crash it is
+/// the old one or the new one.
 pub(crate) fn replace_file(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let before = read_file(storage, name)?;
+    put_file(storage, name, bytes)?;
+    storage.sync().inspect_err(|_| {
+        // A restart must not find what the caller is told has failed.
+        let _ = match before {
+            Some(before) => put_file(storage, name, &before),
+            None => remove_file(storage, name),
+        };
+    })
+}
+
+fn put_file(storage: &dyn Storage, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = format!("{name}.tmp");
     let file = storage.create(&temporary)?;
     file.write_at(bytes, 0)?;
     file.sync()?;
-    storage.rename(&temporary, name)?;
-    storage.sync()
+    storage.rename(&temporary, name)
 }
 
 /// Removes a file that may be gone already.

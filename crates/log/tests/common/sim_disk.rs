@@ -23,6 +23,8 @@ struct State {
     /// After so many more operations that change something, all fail.
     fail_after: Option<usize>,
     fail_with: Option<io::ErrorKind>,
+    /// Only the first of them fails.
+    fails_once: bool,
     fail_syncs: bool,
     /// How many more bytes fit.
     room: Option<usize>,
@@ -135,10 +137,24 @@ impl SimDisk {
         state.fail_with = Some(kind);
     }
 
+    /// One operation that changes something fails, after so many others.
+    pub fn fail_once(&self, operations: usize, kind: io::ErrorKind) {
+        self.fail_after(operations, kind);
+        self.0.lock().unwrap().fails_once = true;
+    }
+
+    /// Ends the failures. Returns whether there was none.
+    pub fn heal_unless_failed(&self) -> bool {
+        let is_waiting = self.0.lock().unwrap().fail_after.is_some();
+        self.heal();
+        is_waiting
+    }
+
     pub fn heal(&self) {
         let mut state = self.0.lock().unwrap();
         state.fail_after = None;
         state.fail_with = None;
+        state.fails_once = false;
         state.fail_syncs = false;
         state.room = None;
     }
@@ -210,7 +226,12 @@ impl State {
         if let Some(left) = &mut self.fail_after {
             match left.checked_sub(1) {
                 Some(fewer) => *left = fewer,
-                None => return Err(self.fail_with.unwrap_or(io::ErrorKind::Other).into()),
+                None => {
+                    if self.fails_once {
+                        self.fail_after = None;
+                    }
+                    return Err(self.fail_with.unwrap_or(io::ErrorKind::Other).into());
+                }
             }
         }
         Ok(())
