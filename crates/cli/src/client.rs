@@ -13,7 +13,6 @@ use crate::failure::Failure;
 
 /// How a cluster is reached.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Connection")]
 pub(crate) struct Connect {
     /// Brokers of the cluster, separated by commas [default: 127.0.0.1:9092].
     ///
@@ -25,6 +24,7 @@ pub(crate) struct Connect {
         env = "KOHORT_BOOTSTRAP_SERVERS",
         hide_env = true,
         value_name = "HOST:PORT",
+        help_heading = "Connection",
         display_order = 901
     )]
     bootstrap_servers: Option<String>,
@@ -34,6 +34,7 @@ pub(crate) struct Connect {
         env = "KOHORT_COMMAND_CONFIG",
         hide_env = true,
         value_name = "FILE",
+        help_heading = "Connection",
         display_order = 902
     )]
     command_config: Option<PathBuf>,
@@ -43,6 +44,7 @@ pub(crate) struct Connect {
         default_value = "10",
         value_name = "SECONDS",
         value_parser = seconds,
+        help_heading = "Connection",
         display_order = 903
     )]
     timeout: Duration,
@@ -66,6 +68,11 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl Connect {
+    /// How long to try.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     pub(crate) fn config(&self) -> Result<ClientConfig, Failure> {
         let mut properties = Properties::default()
             .with("bootstrap.servers", "127.0.0.1:9092")

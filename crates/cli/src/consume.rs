@@ -12,6 +12,7 @@ use kohort::{
     TopicPartition,
     consumer::{ConsumerRecord, GroupProtocol, OffsetReset, Records, Seek},
 };
+use regex::Regex;
 
 use crate::{
     client::Connect,
@@ -19,26 +20,38 @@ use crate::{
     format::{self, Format},
     offsets::Position,
     signals::Signals,
+    topic_pattern::Subscription,
     topics::listed_offsets,
 };
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kohort consume orders -e
+  kohort consume orders -o -10 -f '%p %o %k=%s\\n'
+  kohort consume -G billing orders payments
+  kohort consume -G audit '^orders-'")]
 pub(crate) struct Consume {
     #[command(flatten)]
     connect: Connect,
-    /// The topic, all of whose partitions are read.
-    #[arg(short, long, required_unless_present = "group")]
+    /// Topic to read, without a group.
+    #[arg(short, long, conflicts_with_all = ["group", "topics"])]
     topic: Option<String>,
-    /// A group to join, and the topics that it shares: each member gets some of the partitions, and
-    /// what has been printed is committed. A topic that begins with ^ is a regular expression.
-    #[arg(short = 'G', long, num_args = 2.., value_names = ["GROUP", "TOPIC"],
-          conflicts_with_all = ["topic", "partition"])]
-    group: Vec<String>,
-    /// Only this partition. May be given several times.
+    /// Join this group; printed records are committed.
+    #[arg(short = 'G', long, conflicts_with = "partition", requires = "topics")]
+    group: Option<String>,
+    /// Topics to read; in a group also patterns, such as '^orders'.
+    ///
+    /// A pattern starts with ^ and has to match only the beginning of a name: '^orders' reads orders
+    /// and orders-eu, '^orders$' reads only orders.
+    #[arg(required_unless_present = "topic")]
+    topics: Vec<String>,
+    /// Read only this partition; can be repeated.
     #[arg(short, long)]
     partition: Vec<i32>,
-    /// Where to begin: beginning, end, an offset, -N for the last N records, s@MS for a time in
-    /// milliseconds since 1970. With e@MS, given as well, where to end. In a group: where to begin
+    /// Where to start: beginning, end, an offset, -N or s@MS [default: beginning].
+    ///
+    /// -N reads the last N records of each partition. s@MS starts at a time in milliseconds since
+    /// 1970; e@MS, given as well, stops at one. In a group, beginning or end applies to partitions
     /// without a committed offset.
     #[arg(
         short,
@@ -47,28 +60,30 @@ pub(crate) struct Consume {
         value_name = "POSITION"
     )]
     offsets: Vec<Position>,
-    /// End after so many records.
-    #[arg(short, long)]
+    /// Stop after this many records.
+    #[arg(short, long, value_name = "RECORDS")]
     count: Option<u64>,
-    /// End where the partitions ended when this began.
+    /// Stop at the end offsets seen at startup.
     #[arg(short, long = "exit")]
     exit_at_end: bool,
-    /// How to print a record: %t topic, %p partition, %o offset, %k key, %K its length, %s value,
-    /// %S its length, %T timestamp, %h headers, and \n, \t and the like.
+    /// Output format, such as '%k=%s\n'; see --help.
+    ///
+    /// %t topic, %p partition, %o offset, %T timestamp, %k key, %K length of the key, %s value,
+    /// %S length of the value, %h headers, %% a percent sign; and \n, \t, \xHH.
     #[arg(short, long, conflicts_with = "json")]
     format: Option<Format>,
     /// Print each record as a line of JSON.
     #[arg(short = 'J', long)]
     json: bool,
-    /// Print the key, and this between key and value.
+    /// Print keys too, with this between key and value.
     #[arg(short = 'K', long, value_name = "SEPARATOR", conflicts_with_all = ["json", "format"],
           value_parser = crate::produce::unescape)]
     key_separator: Option<String>,
-    /// The protocol of the group: auto, consumer or classic.
+    /// Group protocol: auto, consumer or classic.
     #[arg(long, default_value = "auto", value_parser = protocol)]
     protocol: GroupProtocol,
-    /// The instance id, which makes a static member of the group.
-    #[arg(long, requires = "group")]
+    /// Join as a static member with this instance id.
+    #[arg(long, value_name = "ID", requires = "group")]
     instance_id: Option<String>,
 }
 
@@ -86,14 +101,17 @@ impl Consume {
         let mut signals = Signals::new()?;
         let mut ends = Ends::new(self.count);
         let begun = async {
-            match self.group.split_first() {
-                Some((group, topics)) => self.join(group, topics).await,
-                None => self.read(&mut ends).await,
+            match &self.group {
+                Some(group) => self.join(group, &self.topics).await,
+                None => self.read(&mut ends).await.map(Some),
             }
         };
-        let mut consumer = tokio::select! {
+        let consumer = tokio::select! {
             begun = begun => begun?,
             () = signals.next() => return Ok(()),
+        };
+        let Some(mut consumer) = consumer else {
+            return Ok(());
         };
         let printed = self.print(&mut consumer, &mut ends, &mut signals).await;
         let closed = tokio::select! {
@@ -113,14 +131,16 @@ impl Consume {
         })
     }
 
-    async fn join(&self, group: &str, topics: &[String]) -> Result<Consumer, Failure> {
+    /// A member of the group; `None` if it is to stop at the end and there is no topic to read.
+    async fn join(&self, group: &str, topics: &[String]) -> Result<Option<Consumer>, Failure> {
+        let subscription = Subscription::parse(topics)?;
         let offset_reset = match self.offsets.as_slice() {
             [] | [Position::Beginning | Position::Stored] => OffsetReset::Earliest,
             [Position::End] => OffsetReset::Latest,
             _ => {
                 return Err(Failure::new(
-                    "--offset: a group goes on where it stopped; say beginning or end for \
-                     partitions of which it has committed nothing",
+                    "--offset: a group continues where it stopped; only beginning or end is possible, \
+                     for partitions without a committed offset",
                 ));
             }
         };
@@ -130,34 +150,71 @@ impl Consume {
             offset_reset,
             ..self.config()?.group(group)
         };
-        let consumer = Consumer::connect(config).await?;
-        // Nothing is waited for once it is a member: whoever is interrupted then leaves.
-        match topics {
-            [pattern] if pattern.starts_with('^') => consumer.subscribe_regex(pattern.as_str())?,
-            topics => {
-                self.say_what_is_waited_for(topics).await?;
-                consumer.subscribe(topics.iter().map(String::as_str))?;
-            }
+        let is_any = match &subscription {
+            Subscription::Names(names) => self.report_missing(names).await?,
+            Subscription::Pattern(regex) => self.report_unmatched(regex, topics).await?,
+        };
+        if self.exit_at_end && !is_any {
+            return Ok(None);
         }
-        Ok(consumer)
+        let consumer = Consumer::connect(config).await?;
+        // Nothing is awaited once it is a member, so that an interrupted program leaves the group.
+        match subscription {
+            Subscription::Names(names) => consumer.subscribe(names.iter().map(String::as_str))?,
+            Subscription::Pattern(regex) => consumer.subscribe_regex(regex.as_str())?,
+        }
+        Ok(Some(consumer))
     }
 
-    /// A group reads topics as soon as they are there: whoever has misspelt one would wait without
-    /// knowing why.
-    async fn say_what_is_waited_for(&self, topics: &[String]) -> Result<(), Failure> {
+    /// Reports the topics that don't exist: a misspelled one would be waited for without a word.
+    /// Returns whether any exists.
+    async fn report_missing(&self, topics: &[String]) -> Result<bool, Failure> {
         let admin = self.connect.admin().await?;
         let names: Vec<ByteString> = topics.iter().map(|name| name.as_str().into()).collect();
+        let mut is_any = false;
         for (topic, described) in admin.describe_topics(&names).await? {
             let code = described.err().and_then(|error| error.code());
-            if code == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) {
-                eprintln!("kohort: there is no topic {topic} yet: it is read once it is there");
+            match code {
+                Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) => eprintln!(
+                    "kohort: topic {topic} does not exist{}",
+                    self.unless_it_stops()
+                ),
+                _ => is_any = true,
             }
         }
-        Ok(())
+        Ok(is_any)
+    }
+
+    /// Reports it if no topic matches. Returns whether any does.
+    async fn report_unmatched(&self, regex: &Regex, topics: &[String]) -> Result<bool, Failure> {
+        let whole = Regex::new(&format!("^(?:{})$", regex.as_str()));
+        let whole = whole.map_err(|error| Failure::new(error.to_string()))?;
+        let admin = self.connect.admin().await?;
+        let existing = admin.list_topics(false).await?;
+        let is_any = existing.iter().any(|topic| whole.is_match(&topic.name));
+        if !is_any {
+            eprintln!(
+                "kohort: no topic matches {}{}",
+                topics.join(" "),
+                self.unless_it_stops()
+            );
+        }
+        Ok(is_any)
+    }
+
+    fn unless_it_stops(&self) -> &'static str {
+        match self.exit_at_end {
+            true => "",
+            false => " yet; waiting for it to be created",
+        }
     }
 
     async fn read(&self, ends: &mut Ends) -> Result<Consumer, Failure> {
-        let topic = ByteString::from(self.topic.as_deref().unwrap_or_default());
+        let topic = match (&self.topic, &self.topics[..]) {
+            (Some(topic), _) => ByteString::from(topic.as_str()),
+            (None, [topic]) => ByteString::from(topic.as_str()),
+            _ => return Err(Failure::new("only a group reads several topics: -G GROUP")),
+        };
         let admin = self.connect.admin().await?;
         let partitions = self.partitions(&admin, topic).await?;
         let starts = self.starts(&admin, &partitions).await?;
@@ -269,11 +326,11 @@ impl Consume {
             // Only what has been printed is committed.
             if printed == records.len() {
                 consumer.finish();
-            } else if !self.group.is_empty() {
+            } else if self.group.is_some() {
                 consumer.commit_offsets(&after(&records, printed)).await?;
             }
             ends.drop_done(consumer)?;
-            if self.exit_at_end && !self.group.is_empty() && records.is_empty() {
+            if self.exit_at_end && self.group.is_some() && records.is_empty() {
                 ends.group_is_done |= is_done(consumer)?;
             }
         }

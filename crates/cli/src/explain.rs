@@ -34,10 +34,9 @@ pub(crate) struct Explain {
     connect: Connect,
     #[command(flatten)]
     output: Output,
-    /// The group.
+    /// Id of the group.
     group: String,
-    /// Look again and again, until interrupted: on a terminal in place, otherwise whenever something
-    /// has changed.
+    /// Repeat until interrupted: in place on a terminal, otherwise at each change.
     #[arg(short, long)]
     watch: bool,
     #[command(flatten)]

@@ -18,16 +18,28 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Groups {
-    /// List the groups.
+    /// List groups.
+    #[command(after_help = "Example:
+  kohort groups list --state stable,empty")]
     List(List),
-    /// Show how far groups are, who their members are, or what they are doing.
+    /// Show a group's offsets and lag, its members, or its state.
+    #[command(after_help = "Examples:
+  kohort groups describe billing
+  kohort groups describe billing --members
+  kohort groups describe --all --state -o json")]
     Describe(Describe),
-    /// Say what a group is doing: whom it waits for, until when, why, and what to do about it.
+    /// Explain what a group waits for, why, until when, and what to do about it.
+    #[command(after_help = "Example:
+  kohort groups explain billing --watch")]
     Explain(crate::explain::Explain),
-    /// Show what happened to a group, when and why, and who delayed it.
+    /// Show what happened to a group, when and why, and which member delayed it.
+    #[command(after_help = "Example:
+  kohort groups history billing --since 2h")]
     History(crate::history::History),
     Rewind(Box<crate::rewind::Rewind>),
-    /// Delete groups that have no members, with their committed offsets.
+    /// Delete groups without members and their committed offsets.
+    #[command(after_help = "Example:
+  kohort groups delete billing")]
     Delete(Delete),
 }
 
@@ -40,7 +52,7 @@ pub(crate) struct List {
     /// Only groups in these states, such as stable or empty.
     #[arg(long, value_delimiter = ',', value_name = "STATE", value_parser = state)]
     state: Vec<String>,
-    /// Only groups of these protocols: classic or consumer.
+    /// Only groups of these types: classic, consumer, share or streams.
     #[arg(long = "type", value_delimiter = ',', value_name = "TYPE", value_parser = kind)]
     kind: Vec<String>,
 }
@@ -51,19 +63,19 @@ pub(crate) struct Describe {
     connect: Connect,
     #[command(flatten)]
     output: Output,
-    /// Their ids.
+    /// Ids of the groups.
     #[arg(required_unless_present = "all")]
     groups: Vec<String>,
-    /// All groups.
+    /// Describe all groups.
     #[arg(long, conflicts_with = "groups")]
     all: bool,
-    /// Where each partition is: committed, end of the log, lag, owner. This is the default.
+    /// Committed offset, lag and owner of each partition (the default).
     #[arg(long, conflicts_with_all = ["members", "state"])]
     offsets: bool,
-    /// Who the members are, and what they have.
+    /// Members and their assignments.
     #[arg(long, conflicts_with = "state")]
     members: bool,
-    /// What the groups are doing.
+    /// State, assignor, epochs and number of members.
     #[arg(long)]
     state: bool,
 }
@@ -72,7 +84,7 @@ pub(crate) struct Describe {
 pub(crate) struct Delete {
     #[command(flatten)]
     connect: Connect,
-    /// Their ids.
+    /// Ids of the groups.
     #[arg(required = true)]
     groups: Vec<String>,
 }

@@ -15,6 +15,7 @@ use crate::{
     client::{Connect, seconds},
     failure::Failure,
     output::{Output, line},
+    rewind::times::datetime,
     signals::until_interrupted,
 };
 
@@ -24,12 +25,12 @@ pub(crate) struct History {
     connect: Connect,
     #[command(flatten)]
     output: Output,
-    /// The group.
+    /// Id of the group.
     group: String,
-    /// From when on: a time such as 2026-11-29T20:00Z, or how long ago, such as 90m, 12h or 7d.
+    /// Start: a time such as 2026-11-29 or 2026-11-29T20:00, or an age such as 90m.
     #[arg(long, default_value = "1d", value_name = "TIME", value_parser = since)]
     since: Timestamp,
-    /// Go on with what happens from now on, until interrupted.
+    /// Continue with new events until interrupted.
     #[arg(short, long)]
     watch: bool,
     #[command(flatten)]
@@ -39,7 +40,7 @@ pub(crate) struct History {
 /// How often one looks at a group from outside.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Looks {
-    /// With --watch: how often to describe the group, in seconds, where that is needed.
+    /// With --watch: seconds between looks at a group without a history.
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
     interval: Duration,
 }
@@ -52,12 +53,11 @@ impl Looks {
     }
 }
 
-/// A time, or how long ago it was.
+/// A time (in UTC unless it names a zone), or an age.
 fn since(text: &str) -> Result<Timestamp, String> {
-    let wrong =
-        || "write a time such as 2026-11-29T20:00Z, or how long ago, such as 90m".to_owned();
-    if let Ok(time) = text.parse::<Timestamp>() {
-        return Ok(time);
+    let wrong = || "write a time such as 2026-11-29T20:00 or an age such as 90m".to_owned();
+    if let Ok(time_ms) = datetime(text) {
+        return Timestamp::from_millisecond(time_ms).map_err(|_| wrong());
     }
     let span: Span = text.parse().map_err(|_| wrong())?;
     let ago: SignedDuration = span

@@ -16,11 +16,12 @@ mod produce;
 mod rewind;
 mod serve;
 mod signals;
+mod topic_pattern;
 mod topics;
 
 use std::{collections::HashSet, future::Future, io::Write, process::ExitCode};
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory, Parser, Subcommand};
 
 use failure::Failure;
 
@@ -30,9 +31,18 @@ use failure::Failure;
     name = "kohort",
     version,
     arg_required_else_help = true,
-    max_term_width = 100
+    disable_version_flag = true,
+    max_term_width = 80,
+    after_help = "Examples:
+  kohort serve --data-dir ./data
+  kohort topics create orders -p 6
+  kohort groups describe billing"
 )]
 struct Program {
+    /// Print the version.
+    #[arg(short = 'v', short_alias = 'V', long, action = ArgAction::Version)]
+    version: Option<bool>,
+
     #[command(subcommand)]
     command: Command,
 }
@@ -44,18 +54,22 @@ enum Command {
     /// Create, list, describe and delete topics.
     #[command(subcommand)]
     Topics(topics::Topics),
-    /// Write lines from standard input, or from files, to a topic.
+    /// Write lines from standard input or files to a topic.
     Produce(produce::Produce),
-    /// Print the records of a topic, alone or as a member of a group.
+    /// Print a topic's records, alone or as a member of a group.
     Consume(consume::Consume),
-    /// List, describe, explain, rewind and delete groups, and show what happened to them.
+    /// List, describe, explain, rewind and delete groups; show their history.
     #[command(subcommand)]
     Groups(groups::Groups),
-    /// Print the completions for a shell, to be put where it looks for them.
+    /// Print a completion script for a shell.
+    #[command(after_help = "Example:
+  kohort completions bash > ~/.local/share/bash-completion/completions/kohort")]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
+    /// Print the version.
+    Version,
 }
 
 fn main() -> ExitCode {
@@ -66,6 +80,9 @@ fn main() -> ExitCode {
         Command::Produce(produce) => block_on(produce.run()),
         Command::Consume(consume) => block_on(consume.run()),
         Command::Groups(groups) => block_on(groups.run()),
+        Command::Version => {
+            output::line(concat!("kohort ", env!("CARGO_PKG_VERSION"))).map_err(Failure::from)
+        }
         Command::Completions { shell } => {
             let mut program = Program::command();
             let mut script = Vec::new();

@@ -11,14 +11,14 @@ use serde_json::Value;
 /// How results are printed.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Output {
-    /// How to print.
+    /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value_t = Format::Table)]
     format: Format,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Columns.
+    /// A table.
     Table,
     /// JSON.
     Json,

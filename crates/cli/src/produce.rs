@@ -1,10 +1,10 @@
 //! `kohort produce`.
 
-use std::{collections::VecDeque, io, path::PathBuf};
+use std::{collections::VecDeque, io, path::PathBuf, time::Duration};
 
 use clap::Args;
 use kohort::{
-    Producer, ProducerConfig, ProducerRecord,
+    ErrorCode, Producer, ProducerConfig, ProducerRecord,
     producer::{Compression, Delivery},
 };
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader};
@@ -15,31 +15,35 @@ use crate::{client::Connect, failure::Failure};
 const UNDER_WAY_MAX: usize = 10_000;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  echo hello | kohort produce -t orders
+  printf 'a:1\\nb:2\\n' | kohort produce -t orders -K :
+  kohort produce -t orders -z zstd records.txt")]
 pub(crate) struct Produce {
     #[command(flatten)]
     connect: Connect,
-    /// The topic.
+    /// Topic to write to.
     #[arg(short, long)]
     topic: String,
-    /// The partition; without it the key decides, and without a key chance.
+    /// Partition [default: by hash of the key; random without a key].
     #[arg(short, long)]
     partition: Option<i32>,
-    /// The compression: none, gzip, snappy, lz4 or zstd.
-    #[arg(short = 'z', long, default_value = "none", value_parser = compression)]
+    /// Compression: none, gzip, snappy, lz4 or zstd.
+    #[arg(short = 'z', long, value_name = "CODEC", default_value = "none", value_parser = compression)]
     compression: Compression,
-    /// What stands between key and value; \t is a tab. Without it lines are values.
+    /// Separates the key from the value in each line; \t is a tab.
     #[arg(short = 'K', long, value_name = "SEPARATOR", value_parser = crate::produce::unescape)]
     key_separator: Option<String>,
-    /// The key of all records.
+    /// Key of every record.
     #[arg(short, long, conflicts_with = "key_separator")]
     key: Option<String>,
-    /// A header of all records. May be given several times, also under one name.
+    /// Header of every record; can be repeated.
     #[arg(short = 'H', long = "header", value_name = "NAME=VALUE")]
     headers: Vec<String>,
-    /// Empty keys and values are null, which deletes a key of a compacted topic.
+    /// Write empty keys and values as null, which deletes a compacted key.
     #[arg(short = 'Z', long)]
     null: bool,
-    /// Say how many records were written.
+    /// Report the number of records written.
     #[arg(short, long)]
     verbose: bool,
     /// Files to read instead of standard input.
@@ -84,10 +88,13 @@ impl Produce {
         let config = ProducerConfig {
             client: self.connect.config()?,
             compression: self.compression,
+            block_max: self.connect.timeout(),
+            // A little longer than an attempt may take.
+            delivery_timeout: self.connect.timeout() + Duration::from_secs(1),
             ..ProducerConfig::default()
         };
         let headers = self.headers()?;
-        // All of them before anything is sent: nobody wants half of what he asked for.
+        // All files are opened before anything is sent: half of the input would be worse than none.
         let mut files = Vec::with_capacity(self.files.len());
         for path in &self.files {
             let failed =
@@ -98,6 +105,7 @@ impl Produce {
             }
             files.push(file);
         }
+        self.report_missing_topic().await?;
         let producer = Producer::connect(config).await?;
         let mut sent = Sent::default();
         let mut read = Ok(());
@@ -117,6 +125,18 @@ impl Produce {
         let count = written?;
         if self.verbose {
             eprintln!("{count} records written to {}", self.topic);
+        }
+        Ok(())
+    }
+
+    /// A misspelled topic would be created without a word, as brokers do by default.
+    async fn report_missing_topic(&self) -> Result<(), Failure> {
+        let admin = self.connect.admin().await?;
+        for (topic, described) in admin.describe_topics(&[self.topic.as_str().into()]).await? {
+            let code = described.err().and_then(|error| error.code());
+            if code == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) {
+                eprintln!("kohort: topic {topic} does not exist; asking the broker to create it");
+            }
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! `kohort groups rewind`.
 
 mod file;
-mod times;
+pub(crate) mod times;
 
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
@@ -18,12 +18,17 @@ use crate::{
     output::{Output, Table},
 };
 
-/// Have a group go on elsewhere, while its members run.
+/// Move a group to other offsets, while its members run.
 ///
-/// Shows where it would go; with --execute it goes there. On `kohort serve` the members of a live
-/// group give up the partitions, and whoever gets them starts at the new offset; on other clusters
-/// the group must have no members.
+/// Without --execute it prints the old and new offsets and changes nothing. On `kohort serve` the
+/// members of a live group release the partitions, and the next owners start at the new offsets. On
+/// other clusters the group must have no members.
 #[derive(Debug, Args)]
+#[command(override_usage = "kohort groups rewind [OPTIONS] <GROUP>")]
+#[command(after_help = "Examples:
+  kohort groups rewind billing --topic orders --to-datetime 2026-11-29T14:00
+  kohort groups rewind billing --all-topics --to-earliest --execute
+  kohort groups rewind billing --undo --execute")]
 #[command(group(ArgGroup::new("which").required(true).args(["topics", "all_topics", "from_file", "undo"])))]
 #[command(group(ArgGroup::new("where").args([
     "to_earliest", "to_latest", "to_offset", "to_datetime", "by_duration", "shift_by",
@@ -33,50 +38,48 @@ pub(crate) struct Rewind {
     connect: Connect,
     #[command(flatten)]
     output: Output,
-    /// The group.
+    /// Id of the group.
     group: String,
-    /// A topic, or some of its partitions: orders or orders:0,1. May be given several times.
+    /// A topic (orders) or some of its partitions (orders:0,1); can be repeated.
     #[arg(long = "topic", value_name = "TOPIC[:0,1]", value_parser = topic, requires = "where")]
     topics: Vec<(String, Vec<i32>)>,
     /// All partitions that the group has committed or owns.
     #[arg(long, requires = "where")]
     all_topics: bool,
-    /// Partitions and offsets from a file: topic,partition,offset in each line.
+    /// Read partitions and offsets from a file: topic,partition,offset per line.
     #[arg(long, value_name = "CSV", conflicts_with = "where")]
     from_file: Option<PathBuf>,
-    /// Go back to where the group was before its last rewind (kohort serve remembers it). One that
-    /// still waits for members is given up.
+    /// Undo the last rewind, or cancel a pending one (kohort serve only).
     #[arg(long, conflicts_with = "where")]
     undo: bool,
     /// To the first record.
     #[arg(long)]
     to_earliest: bool,
-    /// After the last record.
+    /// To the end of the log.
     #[arg(long)]
     to_latest: bool,
     /// To this offset.
     #[arg(long, value_name = "OFFSET")]
     to_offset: Option<i64>,
-    /// To the first record at or after a time, such as 2026-11-29T20:00 (UTC) or
-    /// 2026-11-29T20:00+01:00.
+    /// To the first record at or after a time: 2026-11-29T20:00 (UTC) or …+01:00.
     #[arg(long, value_name = "TIME", value_parser = times::datetime)]
     to_datetime: Option<i64>,
-    /// To the first record of so long ago, such as PT2H30M, P7D or 90m.
+    /// To the first record of this age or younger: PT2H30M, P7D or 90m.
     #[arg(long, value_name = "DURATION", value_parser = times::duration)]
     by_duration: Option<Duration>,
-    /// By so many records, such as -100 or +100, from what is committed.
+    /// By this many records from the committed offset, such as -100 or +100.
     #[arg(long, value_name = "RECORDS", allow_hyphen_values = true)]
     shift_by: Option<i64>,
-    /// Instead of refusing offsets outside of the log, go to the nearest one inside.
+    /// Move offsets outside the log to the nearest one inside it.
     #[arg(long)]
     clamp: bool,
-    /// Do it.
+    /// Apply the rewind.
     #[arg(long)]
     execute: bool,
-    /// How long to wait for members to give partitions up, in seconds.
+    /// How long to wait for members to release partitions, in seconds.
     #[arg(long, default_value = "600", value_name = "SECONDS", value_parser = seconds)]
     wait: Duration,
-    /// Write what is committed now to a file, which --from-file takes.
+    /// Save the current offsets to a file that --from-file reads.
     #[arg(long, value_name = "CSV")]
     save: Option<PathBuf>,
 }

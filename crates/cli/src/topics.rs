@@ -17,12 +17,21 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub(crate) enum Topics {
     /// Create a topic.
+    #[command(after_help = "Example:
+  kohort topics create orders -p 6 -c retention.ms=86400000")]
     Create(Create),
-    /// List the topics.
+    /// List topics.
+    #[command(after_help = "Example:
+  kohort topics list -o json")]
     List(List),
-    /// Show the partitions of topics, and which offsets they hold.
+    /// Show topics' partitions, leaders, replicas and offsets, or their settings.
+    #[command(after_help = "Examples:
+  kohort topics describe orders
+  kohort topics describe orders --configs")]
     Describe(Describe),
-    /// Delete topics, with all their records.
+    /// Delete topics and all their records.
+    #[command(after_help = "Example:
+  kohort topics delete orders payments")]
     Delete(Delete),
 }
 
@@ -30,18 +39,18 @@ pub(crate) enum Topics {
 pub(crate) struct Create {
     #[command(flatten)]
     connect: Connect,
-    /// Its name.
+    /// Name of the topic.
     topic: String,
-    /// How many partitions; without it the broker decides.
-    #[arg(short, long, default_value_t = -1, hide_default_value = true)]
+    /// Number of partitions [default: the broker's num.partitions].
+    #[arg(short, long, value_name = "COUNT", default_value_t = -1, hide_default_value = true)]
     partitions: i32,
-    /// How many replicas of each partition; without it the broker decides.
-    #[arg(short, long, default_value_t = -1, hide_default_value = true)]
+    /// Replicas of each partition [default: the broker's setting].
+    #[arg(short, long, value_name = "COUNT", default_value_t = -1, hide_default_value = true)]
     replication_factor: i16,
-    /// A setting, such as cleanup.policy=compact. May be given several times.
+    /// Topic setting, such as cleanup.policy=compact; can be repeated.
     #[arg(short, long = "config", value_name = "NAME=VALUE", value_parser = setting)]
     configs: Vec<(String, String)>,
-    /// No error if it exists.
+    /// Succeed if the topic exists already.
     #[arg(long)]
     if_not_exists: bool,
 }
@@ -52,7 +61,7 @@ pub(crate) struct List {
     connect: Connect,
     #[command(flatten)]
     output: Output,
-    /// Also those that belong to the broker.
+    /// Include internal topics.
     #[arg(long)]
     internal: bool,
 }
@@ -63,9 +72,9 @@ pub(crate) struct Describe {
     connect: Connect,
     #[command(flatten)]
     output: Output,
-    /// Their names; without any, all topics.
+    /// Names of the topics [default: all].
     topics: Vec<String>,
-    /// Their settings that differ from the defaults, instead of their partitions.
+    /// Show the settings that differ from the defaults instead.
     #[arg(long)]
     configs: bool,
 }
@@ -74,7 +83,7 @@ pub(crate) struct Describe {
 pub(crate) struct Delete {
     #[command(flatten)]
     connect: Connect,
-    /// Their names.
+    /// Names of the topics.
     #[arg(required = true)]
     topics: Vec<String>,
 }

@@ -358,15 +358,23 @@ async fn numbers_that_no_clock_can_hold_are_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_partition_that_is_not_available_is_named_and_not_taken_for_an_empty_one() {
     let folder = tempfile::tempdir().expect("a folder");
-    let broker = Broker::builder().data_dir(folder.path());
-    let stage = Stage {
-        broker: broker.start().await.expect("it starts"),
+    let start = async || Stage {
+        broker: Broker::builder()
+            .data_dir(folder.path())
+            .start()
+            .await
+            .expect("it starts"),
     };
-    // A file where the folder of a partition is to be.
-    std::fs::write(folder.path().join("t-1"), "").expect("written");
+    let stage = start().await;
     stage
         .prints(&["topics", "create", "t", "-p", "2"], "")
         .await;
+    stage.broker.shutdown().await;
+    // A file where the folder of a partition was.
+    let partition = folder.path().join("t-1");
+    std::fs::remove_dir_all(&partition).expect("removed");
+    std::fs::write(&partition, "").expect("written");
+    let stage = start().await;
     for arguments in [
         &["consume", "-t", "t", "-e"][..],
         &["consume", "-t", "t", "-e", "-o", "-1"],
@@ -658,5 +666,5 @@ async fn a_member_says_which_of_its_topics_are_not_there_yet() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "a\n");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(lines(&said).len(), 1, "{said}");
-    assert!(said.contains("no topic misspelt yet"), "{said}");
+    assert!(said.contains("topic misspelt does not exist yet"), "{said}");
 }

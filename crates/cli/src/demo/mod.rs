@@ -43,12 +43,13 @@ const GIVE_UP_AT: Duration = Duration::from_secs(19);
 /// How often the screen is drawn.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// Shows a group at work on the embedded broker: a week of earthquakes goes through a topic, members
-/// share its partitions, one joins, one is killed, and a partition is rewound while they run. Ends by
-/// itself in less than 20 seconds.
+/// Show a group at work on the embedded broker, in under 20 seconds.
+///
+/// A week of earthquakes goes through a topic whose partitions are shared by the members of a group.
+/// One member joins, one is killed, and a partition is rewound while they run.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// Print lines, as when the output is piped, instead of drawing in place.
+    /// Print lines instead of drawing in place, as when the output is piped.
     #[arg(long)]
     lines: bool,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, civil::DateTime, tz::TimeZone};
 
 /// A time in milliseconds since 1970; in UTC unless it says otherwise.
-pub(super) fn datetime(text: &str) -> Result<i64, String> {
+pub(crate) fn datetime(text: &str) -> Result<i64, String> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time.as_millisecond());
     }

@@ -15,33 +15,54 @@ use settings::Gathered;
 /// The variable of the environment that says what to log.
 pub(crate) const LOG_VARIABLE: &str = "KOHORT_LOG";
 
-/// Runs a broker that any Kafka client can use.
+/// Run a broker that any Kafka client can use.
 ///
 /// Settings have Kafka's names. They come from the file, then the environment (num.partitions is
 /// KOHORT_NUM_PARTITIONS), then the command line; the last one counts.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kohort serve
+  kohort serve --listen 0.0.0.0:9092 --advertise broker.example:9092 --data-dir ./data
+  kohort serve --in-memory -c num.partitions=3")]
 pub(crate) struct Serve {
-    /// Where to listen, as HOST:PORT; port 0 takes a free one [default: 127.0.0.1:9092].
-    #[arg(long, short, value_name = "HOST:PORT", env = "KOHORT_LISTEN")]
+    /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:9092].
+    #[arg(
+        long,
+        short,
+        value_name = "HOST:PORT",
+        env = "KOHORT_LISTEN",
+        hide_env = true
+    )]
     listen: Option<String>,
 
-    /// The folder of the data, created if need be [default: kohort in the user's data folder].
-    #[arg(long, short, value_name = "DIR", env = "KOHORT_DATA_DIR")]
+    /// Data folder, created if missing [default: kohort in the user's data folder].
+    #[arg(
+        long,
+        short,
+        value_name = "DIR",
+        env = "KOHORT_DATA_DIR",
+        hide_env = true
+    )]
     data_dir: Option<PathBuf>,
 
-    /// Keeps the data in memory, wherever the settings want it: it is gone when the broker stops.
+    /// Keep all data in memory; it is gone when the broker stops.
     #[arg(long)]
     in_memory: bool,
 
-    /// Where clients are told to find the broker, if not where it listens.
-    #[arg(long, value_name = "HOST:PORT", env = "KOHORT_ADVERTISE")]
+    /// Address that clients connect to, if it differs from --listen.
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        env = "KOHORT_ADVERTISE",
+        hide_env = true
+    )]
     advertise: Option<String>,
 
-    /// A file of settings, in TOML.
-    #[arg(long, value_name = "FILE", env = "KOHORT_CONFIG")]
+    /// Settings file in TOML.
+    #[arg(long, value_name = "FILE", env = "KOHORT_CONFIG", hide_env = true)]
     config: Option<PathBuf>,
 
-    /// A setting; may be given several times.
+    /// A setting, such as num.partitions=3; can be repeated.
     #[arg(short = 'c', long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
 }
