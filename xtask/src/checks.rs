@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::failure::Failure;
+use crate::fresh;
 use crate::install::schemas;
 use crate::process::{LONG_TAIL_LINES, Process, tail};
 use crate::report::Passed;
@@ -98,7 +99,7 @@ fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
     )))
 }
 
-/// Some seeds of simulated groups, and the small models.
+/// A fixed set of seeds of simulated groups, a fresh one, and the small models.
 fn simulation(workspace: &Workspace) -> Result<Passed, Failure> {
     let mut command = simulate::simulator(workspace);
     command.args(["run", "--seeds=3000", "--seconds=120"]);
@@ -107,9 +108,28 @@ fn simulation(workspace: &Workspace) -> Result<Passed, Failure> {
     let mut command = simulate::simulator(workspace);
     command.arg("model");
     complete(workspace, command, "model", 15)?;
-    Ok(Passed::note(
-        said.lines().last().unwrap_or_default().to_owned(),
-    ))
+    let (fresh, findings) = fresh_simulation(workspace)?;
+    let fixed = said.lines().last().unwrap_or_default();
+    Ok(Passed::note(format!("{fixed}; {fresh}")).with_findings(findings))
+}
+
+/// Simulates seeds that no earlier run has used. Returns what to note, and the seeds that failed.
+fn fresh_simulation(workspace: &Workspace) -> Result<(String, Vec<String>), Failure> {
+    let first = fresh::first_seed(workspace);
+    let mut command = simulate::simulator(workspace);
+    command.args(["run", "--seeds=3000", "--seconds=60"]);
+    command.arg(format!("--from={first}"));
+    let logs = workspace.made("logs")?.join("checks");
+    let mut process = Process::start(command, "fresh-seeds", &logs)?;
+    let status = process.wait(Duration::from_secs(60 * 15))?;
+    let said = process.log();
+    let findings = simulate::failed_seeds(&said);
+    // A seed that fails ends the simulator with an error, and so does whatever else goes wrong.
+    if !status.success() && findings.is_empty() {
+        return Err(process.failed(status));
+    }
+    let last = said.lines().last().unwrap_or_default();
+    Ok((format!("fresh from {first}: {last}"), findings))
 }
 
 fn docs(workspace: &Workspace) -> Result<Passed, Failure> {

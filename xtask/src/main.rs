@@ -6,6 +6,7 @@ mod checks;
 mod differential;
 mod disks;
 mod failure;
+mod fresh;
 mod fuzz;
 mod install;
 mod interrupt;

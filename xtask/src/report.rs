@@ -11,18 +11,32 @@ pub(crate) struct Passed {
     pub(crate) note: String,
     /// Clients and tools that took part, with their versions.
     pub(crate) clients: Vec<String>,
+    /// Bugs that the step came across by itself, each with how to see it again. They do not fail the
+    /// run, since what looks for them looks elsewhere each time (see `fresh`): the end of the report
+    /// lists them.
+    pub(crate) findings: Vec<String>,
 }
 
 impl Passed {
     pub(crate) fn note(note: impl Into<String>) -> Self {
         Self {
             note: note.into(),
-            clients: Vec::new(),
+            ..Self::default()
         }
     }
 
+    /// Adds bugs to be fixed, which do not fail the run.
+    pub(crate) fn with_findings(mut self, findings: Vec<String>) -> Self {
+        self.findings.extend(findings);
+        self
+    }
+
     fn words(&self) -> String {
-        let words = self.clients.iter().chain([&self.note]);
+        let findings = match self.findings.len() {
+            0 => String::new(),
+            count => format!("{count} findings, see below"),
+        };
+        let words = self.clients.iter().chain([&self.note, &findings]);
         let words: Vec<&str> = words.map(String::as_str).collect();
         words
             .into_iter()
@@ -126,7 +140,11 @@ impl Report {
         let (mut passed, mut failed, mut skipped) = (0, 0, 0);
         let mut failures = Vec::new();
         let mut unsteady = Vec::new();
+        let mut findings = Vec::new();
         for (name, ending, took) in &self.steps {
+            if let Ending::Passed(result) | Ending::PassedThen(result, _) = ending {
+                findings.extend(result.findings.iter().map(|finding| (name, finding)));
+            }
             let (word, what) = match ending {
                 Ending::Passed(result) => {
                     passed += 1;
@@ -155,7 +173,12 @@ impl Report {
         if skipped > 0 {
             println!("\n{skipped} SKIPPED: this machine lacks what they need (see the table).");
         }
-        // Once more, where whoever reads only the end sees it.
+        // Repeated here for readers who look only at the end.
+        for (name, finding) in findings {
+            println!(
+                "\n── {name} found a bug to be fixed, which does not fail this run: {finding}"
+            );
+        }
         for (name, why) in unsteady {
             println!("\n── {name} passed at its second try; at the first: {why}");
         }
@@ -201,6 +224,19 @@ mod tests {
             "{why}"
         );
         assert!(!report.finish());
+    }
+
+    #[test]
+    fn findings_do_not_fail_the_run_but_are_counted_in_the_table() {
+        let mut report = Report::default();
+        report.run("fresh seeds", || {
+            Ok(Passed::note("100 seeds").with_findings(vec!["seed 7: two owners".into()]))
+        });
+        let Ending::Passed(passed) = &report.steps[0].1 else {
+            panic!("it has not passed")
+        };
+        assert_eq!(passed.words(), "100 seeds; 1 findings, see below");
+        assert!(report.finish());
     }
 
     #[test]

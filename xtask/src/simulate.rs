@@ -76,3 +76,36 @@ pub(crate) fn model(workspace: &Workspace, worlds: &Worlds) -> Result<bool, Fail
     }
     Ok(command.status()?.success())
 }
+
+/// The failures in what the simulator prints: of each the line that names the seed and the broken
+/// promise, and the command that shows it again.
+pub(crate) fn failed_seeds(said: &str) -> Vec<String> {
+    let mut failures: Vec<String> = Vec::new();
+    for line in said.lines() {
+        if line.starts_with("seed ") {
+            failures.push(line.to_owned());
+        } else if line.starts_with("again: ")
+            && let Some(failure) = failures.last_mut()
+        {
+            failure.push_str("\n    ");
+            failure.push_str(line);
+        }
+    }
+    failures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::failed_seeds;
+
+    #[test]
+    fn a_failed_seed_is_named_with_the_promise_and_how_to_see_it_again() {
+        let said = "\nseed 7, step 12: one owner: two of them\n  100.0 some step\n\
+            again: cargo xtask sim --from 7 --seeds 1 --trace\n\
+            100 seeds, 1 failed; 900 steps\n";
+        let expected = "seed 7, step 12: one owner: two of them\n    \
+            again: cargo xtask sim --from 7 --seeds 1 --trace";
+        assert_eq!(failed_seeds(said), [expected]);
+        assert!(failed_seeds("100 seeds, 0 failed; 900 steps\n").is_empty());
+    }
+}

@@ -35,6 +35,7 @@ fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
     let passed = |note: &str| Passed {
         note: note.to_owned(),
         clients: vec![agent.client.clone()],
+        ..Passed::default()
     };
     stage.note("two members start")?;
     let slow = stage.join(agent)?;

@@ -89,5 +89,6 @@ fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
     Ok(Passed {
         note: format!("{}; {verdict}", agent.compressions.join(" ")),
         clients: vec![agent.client.clone()],
+        ..Passed::default()
     })
 }

@@ -122,6 +122,7 @@ fn play(stage: &mut Stage<'_>, agent: &Agent, count: u64, seed: u64) -> Result<P
             acknowledged(&witnesses)
         ),
         clients: vec![agent.client.clone()],
+        ..Passed::default()
     })
 }
 

@@ -83,5 +83,6 @@ fn play(
     Ok(Passed {
         note: verdict.to_string(),
         clients: agents.iter().map(|agent| agent.client.clone()).collect(),
+        ..Passed::default()
     })
 }

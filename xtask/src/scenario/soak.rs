@@ -68,6 +68,7 @@ pub(crate) fn soak(run: &Run, soak: Soak) -> Result<Passed, Failure> {
     Ok(Passed {
         note: format!("seed {}; {}", soak.seed, notes.join("; ")),
         clients: vec![agent.client],
+        ..Passed::default()
     })
 }
 

@@ -70,5 +70,6 @@ fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
     Ok(Passed {
         note: verdict.to_string(),
         clients: vec![agent.client.clone()],
+        ..Passed::default()
     })
 }

@@ -56,6 +56,7 @@ pub(super) fn run(
     Ok(Passed {
         note: outcome.note(),
         clients: outcome.clients,
+        ..Passed::default()
     })
 }
 

@@ -139,6 +139,7 @@ fn conclude(
     Ok(Passed {
         note,
         clients: vec![client],
+        ..Passed::default()
     })
 }
 

@@ -43,6 +43,7 @@ pub(crate) fn rewind_crowd(run: &Run) -> Result<Passed, Failure> {
     Ok(Passed {
         note: format!("two topics at once; of two administrators {refused}"),
         clients: vec![java.client, confluent.client, kohort.client],
+        ..Passed::default()
     })
 }
 

@@ -20,6 +20,7 @@ pub(crate) fn rewind_elsewhere(run: &Run, protocol: Protocol) -> Result<Passed, 
     Ok(Passed {
         note: format!("refused while a member ran, then {again} records again"),
         clients: vec![agent.client],
+        ..Passed::default()
     })
 }
 

@@ -39,6 +39,7 @@ pub(crate) fn rewind_killed(
             moments(run).len()
         ),
         clients: vec![agent.client, administrator.client],
+        ..Passed::default()
     })
 }
 

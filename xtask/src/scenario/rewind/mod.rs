@@ -42,6 +42,7 @@ pub(crate) fn rewind(
     Ok(Passed {
         note: format!("3 rewinds, {again} records again and nothing else"),
         clients: std::iter::once(agent.client).chain(clients).collect(),
+        ..Passed::default()
     })
 }
 

@@ -47,6 +47,7 @@ pub(crate) fn rewind_stuck(
     Ok(Passed {
         note: format!("put out, and rewound after {:.1} s", took.as_secs_f64()),
         clients: vec![agent.client, administrator.client],
+        ..Passed::default()
     })
 }
 
