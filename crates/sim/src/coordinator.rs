@@ -4,6 +4,7 @@
 //! records as one batch, and answers once that is durable. While it appends it takes nothing.
 
 use std::{
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
@@ -11,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use kohort_group::{
     coordinator::{
-        Caller, Config, Connection, Id, Outbox, Reply, Request, Shard, Token, Topics, Work,
+        Caller, Config, Connection, Id, Outbox, RecordError, Reply, Request, Shard, Token, Topics, Work,
         WorkDone, inspect::GroupState,
     },
     member::Millis,
@@ -67,6 +68,45 @@ pub(crate) enum Fate {
     },
 }
 
+/// A shard that does nothing but load records, and its durable state.
+///
+/// Most steps of a run write nothing. The state is computed only after records have been loaded.
+pub(crate) struct Follower {
+    shard: Shard,
+    durable: OnceCell<Durable>,
+    /// How many records it has loaded.
+    loaded: u64,
+}
+
+impl Follower {
+    pub(crate) fn new(shard: Shard) -> Follower {
+        Follower {
+            shard,
+            durable: OnceCell::new(),
+            loaded: 0,
+        }
+    }
+
+    pub(crate) fn load(&mut self, key: Bytes, value: Option<Bytes>) -> Result<(), RecordError> {
+        self.durable.take();
+        self.loaded += 1;
+        self.shard.load(key, value)
+    }
+
+    pub(crate) fn durable(&self) -> &Durable {
+        self.durable.get_or_init(|| self.shard.durable())
+    }
+
+    /// How many records it has loaded: if it has loaded no more since, its state is the same.
+    pub(crate) fn version(&self) -> u64 {
+        self.loaded
+    }
+
+    pub(crate) fn fork(&self, seed: [u8; 32]) -> Shard {
+        self.shard.fork(seed)
+    }
+}
+
 /// The coordinator.
 pub(crate) struct Coordinator {
     /// `None` while there is none.
@@ -89,10 +129,10 @@ pub(crate) struct Coordinator {
     pub(crate) config: Arc<Config>,
     /// The durable state of the shard, as it is.
     pub(crate) live: Durable,
-    /// A shard that has loaded all that was decided.
-    pub(crate) mirror: Shard,
-    /// A shard that has loaded all that is durable.
-    pub(crate) standby: Shard,
+    /// Has loaded all that was decided.
+    pub(crate) mirror: Follower,
+    /// Has loaded all that is durable.
+    pub(crate) standby: Follower,
     pub(crate) works: BTreeMap<u64, Work>,
     /// Which members have sent heartbeats over each connection.
     pub(crate) heard: BTreeMap<ConnectionId, BTreeSet<(Id, Id)>>,
@@ -117,8 +157,8 @@ impl Coordinator {
             next_token: 0,
             skew_ms: 0,
             live: Durable::new(),
-            mirror: shard([0; 32]),
-            standby: shard([0; 32]),
+            mirror: Follower::new(shard([0; 32])),
+            standby: Follower::new(shard([0; 32])),
             works: BTreeMap::new(),
             heard: BTreeMap::new(),
             view: topics.clone(),

@@ -1,6 +1,7 @@
 //! Many runs, on all cores.
 
 use std::{
+    any::Any,
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -8,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::run::{Outcome, TRACE_LINES, run};
+use crate::{
+    run::{Outcome, TRACE_LINES, run},
+    world::Failure,
+};
 
 /// Which seeds to run, and how.
 #[derive(Debug, Clone)]
@@ -93,37 +97,54 @@ impl Seeds {
 
     fn one(&self, seed: u64) -> (Option<Outcome>, Option<String>) {
         if self.trace {
-            let (outcome, lines) = run(seed, usize::MAX >> 1);
-            for line in lines {
-                println!("{line}");
-            }
-            println!("{outcome:#?}");
-            let failure = outcome.failure.as_ref().map(|f| f.problem.clone());
-            return (Some(outcome), failure);
+            return traced(seed);
         }
         // A panic is a failure like any other.
-        let Ok((outcome, _)) = std::panic::catch_unwind(|| run(seed, 0)) else {
-            return (None, Some("it panics (see above)".to_owned()));
+        let outcome = match std::panic::catch_unwind(|| run(seed, 0)) {
+            Ok((outcome, _)) => outcome,
+            Err(panic) => return (None, Some(panicked(&*panic))),
         };
         if let Some(failure) = &outcome.failure {
-            // What happens is the same with words.
+            // The run is the same with a trace.
             let (_, lines) = run(seed, TRACE_LINES);
-            let words = format!(
-                "step {}: {}: {}\n{}",
-                outcome.steps,
-                failure.invariant,
-                failure.problem,
-                lines.join("\n")
-            );
+            let words = report(outcome.steps, failure, &lines);
             return (Some(outcome), Some(words));
         }
         if self.twice {
             let (again, _) = run(seed, 0);
             if again != outcome {
-                let words = format!("it goes another way the second time: {outcome:?} {again:?}");
+                let words = format!("the second run differs: {outcome:?} {again:?}");
                 return (Some(outcome), Some(words));
             }
         }
         (Some(outcome), None)
     }
+}
+
+/// Runs a seed and prints its whole trace.
+fn traced(seed: u64) -> (Option<Outcome>, Option<String>) {
+    let (outcome, lines) = match std::panic::catch_unwind(|| run(seed, usize::MAX >> 1)) {
+        Ok(traced) => traced,
+        Err(panic) => return (None, Some(panicked(&*panic))),
+    };
+    for line in &lines {
+        println!("{line}");
+    }
+    println!("{outcome:#?}");
+    let failure = outcome.failure.as_ref();
+    let last = &lines[lines.len().saturating_sub(TRACE_LINES)..];
+    let words = failure.map(|failure| report(outcome.steps, failure, last));
+    (Some(outcome), words)
+}
+
+/// What a failure prints, whether one seed was run or many.
+fn report(steps: u64, failure: &Failure, last: &[String]) -> String {
+    let Failure { invariant, problem } = failure;
+    format!("step {steps}: {invariant}: {problem}\n{}", last.join("\n"))
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("it panics: {}", text.unwrap_or("without a message"))
 }

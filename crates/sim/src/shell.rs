@@ -4,7 +4,7 @@ use kohort_group::coordinator::{Connection, Id, Outbox, Record, Reply, Request};
 use kohort_wire::{ByteString, Uuid, messages::*};
 
 use crate::{
-    coordinator::{Fate, Input, Origin},
+    coordinator::{Fate, Follower, Input, Origin},
     eras::rewound,
     invariants::Happened,
     node::{Call, ConnectionId, group_of},
@@ -427,7 +427,7 @@ impl World {
         let now = self.coordinator.clock(self.now);
         let coordinator = &mut self.coordinator;
         coordinator.is_running = true;
-        coordinator.mirror = mirror;
+        coordinator.mirror = Follower::new(mirror);
         coordinator.live = shard.durable();
         shard.loaded(now, &mut coordinator.out);
         coordinator.shard = Some(shard);

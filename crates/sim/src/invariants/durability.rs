@@ -59,13 +59,13 @@ impl Invariant for Durability {
                             if later.member_id.as_deref() == Some(member))
                     });
                     if is_last {
-                        heartbeat(&durable, group, answer)?;
+                        heartbeat(durable, group, answer)?;
                     }
                 }
                 Reply::SyncGroup(answer)
                     if !answer.error_code.is_error() && !were.contains(group) =>
                 {
-                    synced(&durable, group, &member_id, &answer.assignment)?;
+                    synced(durable, group, &member_id, &answer.assignment)?;
                 }
                 _ => {}
             }

@@ -65,7 +65,7 @@ impl Invariant for Epochs {
         self.answered
             .retain(|(node, _), _| !ended.contains(&world.nodes[*node].role.group));
         self.groups.retain(|id, _| durable.contains_key(id));
-        for (id, group) in &durable {
+        for (id, group) in durable {
             let before = self.groups.remove(id);
             let seen = match &group.members {
                 MembersState::Consumer(group) => consumer(id, before, group)?,

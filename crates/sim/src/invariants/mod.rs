@@ -116,7 +116,7 @@ pub(crate) fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(limits::Limits::default()),
         Box::new(new_partitions::NewPartitions::default()),
         Box::new(durability::Durability::default()),
-        Box::new(described::Described),
+        Box::new(described::Described::default()),
         Box::new(targets::Targets),
         Box::new(strangers::Strangers),
     ]

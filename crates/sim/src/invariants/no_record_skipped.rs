@@ -64,7 +64,7 @@ impl Invariant for NoRecordSkipped {
             }
             Happened::Answers(_) => {
                 let durable = world.coordinator.standby.durable();
-                for (group, state) in &durable {
+                for (group, state) in durable {
                     committed(world, group, state)?;
                 }
             }

@@ -33,7 +33,7 @@ impl Invariant for Replay {
             _ => return Ok(()),
         }
         let coordinator = &world.coordinator;
-        compare(&coordinator.live, &coordinator.mirror.durable())?;
+        compare(&coordinator.live, coordinator.mirror.durable())?;
         self.steps += 1;
         let is_written = coordinator.out.records.is_empty() && coordinator.appending.is_none();
         if is_written && self.steps.is_multiple_of(FULL_EVERY)
@@ -41,7 +41,7 @@ impl Invariant for Replay {
         {
             let topics = world.cluster.snapshot();
             let loaded = coordinator.replay(topics, [0; 32])?;
-            compare(&coordinator.standby.durable(), &loaded.durable())?;
+            compare(coordinator.standby.durable(), &loaded.durable())?;
         }
         Ok(())
     }
@@ -80,20 +80,25 @@ fn is_written(group: &GroupState) -> bool {
 }
 
 fn same(live: &GroupState, loaded: &GroupState) -> bool {
-    let apart = |group: &GroupState| {
-        let GroupState {
-            offsets,
-            rewind,
-            rewound,
-            seen,
-            ..
-        } = group.clone();
-        (offsets, rewind, rewound, seen)
-    };
-    if apart(live) != apart(loaded) {
+    // Every field is named, so that a new one is not left out.
+    let GroupState {
+        members,
+        offsets,
+        rewind,
+        rewound,
+        seen,
+    } = live;
+    if (offsets, rewind, rewound, seen)
+        != (
+            &loaded.offsets,
+            &loaded.rewind,
+            &loaded.rewound,
+            &loaded.seen,
+        )
+    {
         return false;
     }
-    match (&live.members, &loaded.members) {
+    match (members, &loaded.members) {
         (MembersState::Consumer(live), MembersState::Consumer(loaded)) => live == loaded,
         // While it rebalances it has moved on from its last record.
         (MembersState::Classic(live), MembersState::Classic(_)) if live.record.is_none() => true,
