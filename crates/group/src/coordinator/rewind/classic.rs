@@ -2,7 +2,7 @@
 
 use kohort_wire::messages::{GroupMetadataKey, JoinGroupRequest};
 
-use super::Rewind;
+use super::{Rewind, Rewound};
 use crate::coordinator::{
     Id, Record, Shard,
     classic::{ClassicGroup, ClassicMember, ClassicState, ClassicStep},
@@ -48,6 +48,22 @@ impl Rewind {
     }
 }
 
+impl Rewound {
+    /// Whether a client says with its join that it has owned one of the partitions since before they
+    /// were rewound.
+    fn is_kept(&self, metadata: &bytes::Bytes) -> bool {
+        let Ok(subscription) = embedded::read_subscription(metadata) else {
+            return false;
+        };
+        let mut owned = subscription.owned_partitions.iter();
+        (0..self.generation).contains(&subscription.generation_id)
+            && owned.any(|topic| {
+                let mut partitions = topic.partitions.iter();
+                partitions.any(|&index| self.before.contains_key(&(Id::from(&*topic.topic), index)))
+            })
+    }
+}
+
 impl ClassicGroup {
     /// The first generation whose members have come by nothing that was owned before: this one
     /// while it is being completed, or the next.
@@ -63,8 +79,20 @@ impl ClassicGroup {
     pub(super) fn holders(&self, rewind: &Rewind) -> Vec<Id> {
         self.those(|member| {
             rewind.is_claimed_by(member)
-                || member.parked_join.is_none() && rewind.is_assigned_to(member)
+                || rewind.is_assigned_to(member) && !self.has_joined_since_assigned(member)
         })
+    }
+
+    /// Whether the join that waits was sent by a client that knew what this generation assigned to
+    /// it. One that a former connection delivered late says what its client owned before that, and
+    /// the generation of it (KIP-792). Clients that leave out the generation may have sent theirs at
+    /// any time.
+    fn has_joined_since_assigned(&self, member: &ClassicMember) -> bool {
+        member.parked_join.is_some()
+            && member
+                .protocols
+                .iter()
+                .any(|protocol| claimed_in(&protocol.metadata) == Some(self.assigned_generation))
     }
 
     /// Members that would keep partitions of the rewind through a rebalance.
@@ -85,6 +113,12 @@ impl ClassicGroup {
     }
 }
 
+/// The generation in which a client came to own what its subscription says it owns, if it says so.
+fn claimed_in(metadata: &bytes::Bytes) -> Option<i32> {
+    let subscription = embedded::read_subscription(metadata).ok()?;
+    Some(subscription.generation_id).filter(|&generation| generation >= 0)
+}
+
 impl Shard {
     /// Sees to it that nobody owns the partitions once the next generation has joined.
     pub(super) fn take_back_from_classic(&mut self, group_id: &Id, step: &mut Step<'_>) {
@@ -101,27 +135,29 @@ impl Shard {
         }
     }
 
-    /// Whether a join is to be refused because its client still owns what is being rewound. It
-    /// loses what it has, and comes back as somebody new.
+    /// Whether a join is to be refused because its client still owns what is being rewound, or owns
+    /// it since before the last rewind. It loses what it has, and comes back as a new member.
+    ///
+    /// The latter happens if a join that a former connection delivered late had the coordinator
+    /// believe that the member had let go.
     pub(crate) fn keeps_rewound(
         &mut self,
         request: &JoinGroupRequest,
         step: &mut Step<'_>,
     ) -> bool {
-        if self.rewinding.is_empty() {
-            return false;
-        }
         let Some(group) = self.groups.get(&*request.group_id) else {
             return false;
         };
-        let Some(rewind) = &group.rewind else {
-            return false;
+        let is_member = group
+            .classic()
+            .is_some_and(|classic| classic.member(&request.member_id).is_some());
+        let keeps = |metadata| {
+            let (rewind, rewound) = (&group.rewind, &group.rewound);
+            rewind.as_ref().is_some_and(|it| it.is_claimed(metadata))
+                || is_member && rewound.as_ref().is_some_and(|it| it.is_kept(metadata))
         };
-        if !request
-            .protocols
-            .iter()
-            .any(|protocol| rewind.is_claimed(&protocol.metadata))
-        {
+        let mut protocols = request.protocols.iter();
+        if !protocols.any(|protocol| keeps(&protocol.metadata)) {
             return false;
         }
         if let Some(mut classic) = self.classic_step(&request.group_id, step) {

@@ -220,6 +220,55 @@ fn in_the_middle_of_a_cooperative_rebalance_whoever_comes_with_a_partition_is_pu
 }
 
 #[test]
+fn a_join_that_arrives_late_does_not_make_its_member_someone_who_has_let_go() {
+    let (mut world, mut members) = group("cooperative-sticky", 3, false);
+    let owner = owner_of(&members, 0);
+    // Sent before the member was given anything, over a connection that was given up since.
+    let mut before = members[owner].clone();
+    before.generation -= 1;
+    before.owned.clear();
+    let mut d = Classic::new(&["orders"]);
+    d.send_join(&mut world);
+    before.send_join(&mut world);
+    let token = rewind(&mut world, &[("orders", 0, 5)]);
+    assert_eq!(answer(&mut world, token), None);
+    let late = commit(
+        &mut world,
+        &members[owner].id,
+        members[owner].generation,
+        ("orders", 0, 100),
+    );
+    assert_eq!(late, ErrorCode::UNKNOWN_MEMBER_ID);
+    for other in [(owner + 1) % 3, (owner + 2) % 3] {
+        members[other].send_join(&mut world);
+    }
+    assert!(is_done(&mut world, token));
+    assert_eq!(committed(&mut world, "orders", &[0]), [5]);
+}
+
+#[test]
+fn a_member_that_has_owned_what_was_rewound_since_before_the_rewind_is_put_out() {
+    let (mut world, mut members) = group("cooperative-sticky", 2, false);
+    let owner = owner_of(&members, 0);
+    let token = rewind(&mut world, &[("orders", 0, 5)]);
+    members[1 - owner].send_join(&mut world);
+    assert!(is_done(&mut world, token));
+    // It is a member, and still has what it owned before.
+    let mut other = members[1 - owner].clone();
+    other.owned.insert(("orders".to_owned(), 0));
+    let join = other.send_join(&mut world);
+    let response = other.joined(&mut world, join);
+    assert_eq!(response.error_code, ErrorCode::UNKNOWN_MEMBER_ID);
+    // Someone who is no member disturbs nobody.
+    let events = world.events.len();
+    other.id = "unknown".to_owned();
+    let join = other.send_join(&mut world);
+    let response = other.joined(&mut world, join);
+    assert_eq!(response.error_code, ErrorCode::UNKNOWN_MEMBER_ID);
+    assert_eq!(world.events.len(), events);
+}
+
+#[test]
 fn a_join_that_says_it_owns_what_is_rewound_is_refused_until_the_rewind_has_happened() {
     let (mut world, mut members) = group("cooperative-sticky", 2, false);
     let owner = owner_of(&members, 0);
