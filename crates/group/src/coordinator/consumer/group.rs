@@ -218,6 +218,13 @@ impl ConsumerGroup {
         self.subscriptions.has_topic(topic)
     }
 
+    /// Whether members may subscribe to the topic: they do, or there is a regular expression that
+    /// has not been matched against the topics yet.
+    pub(crate) fn may_subscribe_to(&self, topic: &str) -> bool {
+        let mut regexes = self.subscriptions.regexes();
+        self.subscribes_to(topic) || regexes.any(|regex| self.resolved(regex).is_none())
+    }
+
     /// Whether the member subscribes to the topic. An unresolved expression matches nothing.
     pub(crate) fn is_subscribed(&self, profile: &Profile, topic: &Topic) -> bool {
         let named = |names: &[Id]| {

@@ -15,7 +15,7 @@ impl Group {
     pub(crate) fn subscribes_to(&self, topic: &str) -> bool {
         match &self.members {
             Members::Classic(group) => group.subscribes_to(topic),
-            Members::Consumer(group) => group.subscribes_to(topic),
+            Members::Consumer(group) => group.may_subscribe_to(topic),
         }
     }
 }

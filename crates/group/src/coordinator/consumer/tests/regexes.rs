@@ -1,8 +1,9 @@
 //! Subscriptions with regular expressions.
 
-use kohort_wire::ErrorCode;
+use kohort_wire::{ErrorCode, messages::*};
 
 use super::{client::Client, world::World};
+use crate::coordinator::{Reply, Request};
 
 #[test]
 fn an_expression_is_resolved_and_its_topics_assigned() {
@@ -162,4 +163,37 @@ fn a_resolution_that_comes_late_disturbs_nobody() {
     world.do_work();
     assert!(world.group("group").resolved("orders").is_none());
     world.check();
+}
+
+#[test]
+fn offsets_are_not_deleted_while_an_expression_may_match_their_topic() {
+    let mut world = World::new();
+    world.topic("orders", 2);
+    world.works = false;
+    let mut a = Client::with_regex("a", "orders.*");
+    a.beat(&mut world);
+    let delete = |world: &mut World, topic: &str| {
+        let topic = OffsetDeleteRequestTopic {
+            name: topic.into(),
+            partitions: vec![OffsetDeleteRequestPartition { partition_index: 0 }],
+        };
+        let request = OffsetDeleteRequest {
+            group_id: "group".into(),
+            topics: vec![topic],
+        };
+        match world.request(Request::OffsetDelete { request }) {
+            Some(Reply::OffsetDelete(response)) => response.topics[0].partitions[0].error_code,
+            other => panic!("{other:?}"),
+        }
+    };
+    // It may match anything until it has been resolved.
+    for topic in ["orders", "payments"] {
+        let code = delete(&mut world, topic);
+        assert_eq!(code, ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC);
+    }
+    world.works = true;
+    world.do_work();
+    let code = delete(&mut world, "orders");
+    assert_eq!(code, ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC);
+    assert_eq!(delete(&mut world, "payments"), ErrorCode::NONE);
 }
