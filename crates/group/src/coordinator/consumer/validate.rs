@@ -90,7 +90,9 @@ pub(crate) fn validate(
         .map(|text| text.len())
         .sum::<usize>();
     if metadata_bytes > config.member_metadata_max_bytes {
-        return refuse("The subscription is larger than this coordinator keeps of a member.");
+        return refuse(
+            "The subscription is larger than kohort.group.member.metadata.max.bytes allows.",
+        );
     }
     Ok(())
 }
