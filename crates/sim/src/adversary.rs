@@ -232,6 +232,7 @@ impl World {
             partitions: Default::default(),
             counted: None,
             told: Default::default(),
+            told_subscription: Default::default(),
             admitted: -1,
             synced_at: 0,
             starts_at: None,

@@ -47,8 +47,9 @@ impl Cluster {
     pub(crate) fn create(&mut self, name: &str, partitions: i32, created_at: Millis) {
         self.ids += 1;
         self.version += 1;
-        // The first bits of ids tell them apart when they are printed.
-        let id = Uuid(self.ids << 120 | 0x5ea);
+        // The first bits of ids tell them apart when they are printed. There may be more topics than
+        // a byte can count.
+        let id = Uuid((self.ids & 0xff) << 120 | (self.ids >> 8) << 64 | 0x5ea);
         let name = ByteString::from(name);
         self.names.insert(id, name.clone());
         let ends = vec![0; partitions as usize];

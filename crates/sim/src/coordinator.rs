@@ -12,8 +12,8 @@ use std::{
 use bytes::Bytes;
 use kohort_group::{
     coordinator::{
-        Caller, Config, Connection, Id, Outbox, RecordError, Reply, Request, Shard, Token, Topics, Work,
-        WorkDone, inspect::GroupState,
+        Caller, Config, Connection, Id, Outbox, RecordError, Reply, Request, Shard, Token, Topics,
+        Work, WorkDone, inspect::GroupState,
     },
     member::Millis,
 };

@@ -20,6 +20,7 @@ mod run;
 mod seeds;
 mod shell;
 mod stranger;
+mod subscriptions;
 mod trace;
 mod world;
 

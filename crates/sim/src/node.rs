@@ -63,6 +63,8 @@ pub(crate) struct Node {
     pub(crate) counted: Option<(Vec<ByteString>, PartitionCounts)>,
     /// What it was last told to own, as a member of the consumer protocol.
     pub(crate) told: BTreeSet<Place>,
+    /// What the coordinator has last been told that it subscribes to.
+    pub(crate) told_subscription: Subscription,
     /// As a classic member: the last generation into which the coordinator has taken it.
     pub(crate) admitted: i32,
     /// As a classic member: when the coordinator last gave it an assignment, by its clock.
@@ -244,16 +246,14 @@ impl Node {
         }
     }
 
-    /// Whether it subscribes to a topic, by name or by one of the expressions that there are
-    /// (`adversary.rs`).
+    /// Whether it subscribes to a topic.
     pub(crate) fn subscribes_to(&self, topic: &str) -> bool {
-        let subscription = &self.role.subscription;
-        match subscription.regex.as_deref() {
-            None => subscription.topics.iter().any(|own| **own == *topic),
-            Some("t.*") => true,
-            Some("ta|tb") => topic != "tc",
-            Some(_) => topic != "ta",
-        }
+        names(&self.role.subscription, topic)
+    }
+
+    /// Whether the coordinator has been told that it subscribes to a topic.
+    pub(crate) fn has_told_of(&self, topic: &str) -> bool {
+        names(&self.told_subscription, topic)
     }
 
     pub(crate) fn name(&self, id: NodeId) -> String {
@@ -265,6 +265,18 @@ impl Node {
         let instance = self.role.instance_id.as_deref().unwrap_or("-");
         format!("node {id}.{} ({kind}, {instance})", self.life)
     }
+}
+
+/// Whether a subscription contains a topic, by name or by one of the expressions that there are
+/// (`adversary.rs`).
+fn names(subscription: &Subscription, topic: &str) -> bool {
+    subscription.topics.iter().any(|own| **own == *topic)
+        || match subscription.regex.as_deref() {
+            None => false,
+            Some("t.*") => true,
+            Some("ta|tb") => topic != "tc",
+            Some(_) => topic != "ta",
+        }
 }
 
 /// The group that a request concerns.

@@ -165,6 +165,7 @@ impl World {
         let before = self.refresh(first);
         self.note_eras(origin, &request);
         let answer = self.coordinator.answer(token).cloned();
+        self.note_subscription(origin, &request, answer.as_ref());
         let records = self.coordinator.out.records[first..].to_vec();
         if self.trace.is_on() {
             let who = match origin {

@@ -35,29 +35,33 @@ impl Invariant for Described {
         }
         let now = world.coordinator.clock(world.now);
         for (id, state) in standby.durable() {
+            let mut asked = standby.fork([1; 32]);
+            asked.topics_changed(world.cluster.snapshot(), now, &mut Outbox::default());
+            // A rewind that is under way goes on with the news, and may end the group or turn it into
+            // one of the other protocol.
+            let state = match state.rewind {
+                None => state.clone(),
+                Some(_) => match asked.durable().remove(id) {
+                    Some(state) => state,
+                    None => continue,
+                },
+            };
             let groups = vec![(&**id).into()];
             let request = match &state.members {
                 MembersState::Consumer(_) => Request::ConsumerGroupDescribe { groups },
                 MembersState::Classic(_) => Request::DescribeGroups { version: 6, groups },
-            };
-            let mut asked = standby.fork([1; 32]);
-            asked.topics_changed(world.cluster.snapshot(), now, &mut Outbox::default());
-            // A rewind that is under way goes on with the news.
-            let state = &match state.rewind {
-                None => state.clone(),
-                Some(_) => asked.durable().remove(id).unwrap_or_else(|| state.clone()),
             };
             let mut out = Outbox::default();
             asked.request(Token(0), &Caller::default(), request, now, &mut out);
             if !out.records.is_empty() {
                 return Err(format!("describing group {id} changed it"));
             }
-            match (out.replies.pop(), state) {
-                (Some((_, Reply::ConsumerGroupDescribe(described))), state) => {
-                    consumer(world, &described[0], state)?;
+            match out.replies.pop() {
+                Some((_, Reply::ConsumerGroupDescribe(described))) => {
+                    consumer(world, &described[0], &state)?;
                 }
-                (Some((_, Reply::DescribeGroups(described))), state) => {
-                    classic(&described[0], state)?;
+                Some((_, Reply::DescribeGroups(described))) => {
+                    classic(&described[0], &state)?;
                 }
                 _ => return Err(format!("group {id} is not described")),
             }

@@ -2,8 +2,9 @@
 //!
 //! An owner that never lets go is put out after its rebalance timeout, whether its partitions are to
 //! go to another or to be rewound; one that is dead, after its session. So a revocation ends within
-//! the rebalance timeout, and a rewind within a session and a rebalance timeout. A coordinator that
-//! takes over gives everybody their time anew.
+//! the rebalance timeout. A rewind ends within a session and two rebalance timeouts: an owner that is
+//! letting go of something else is told to let go of what is rewound only after that. A coordinator
+//! that takes over gives everybody their time anew.
 
 use std::collections::BTreeMap;
 
@@ -107,5 +108,5 @@ fn revocations(
 
 fn rewind_ms(world: &World) -> Millis {
     let session = Millis::from(world.profile.config.consumer_session_timeout_ms);
-    session.max(CLASSIC_SESSION_MAX_MS) + REBALANCE_TIMEOUT_MAX_MS
+    session.max(CLASSIC_SESSION_MAX_MS) + 2 * REBALANCE_TIMEOUT_MAX_MS
 }

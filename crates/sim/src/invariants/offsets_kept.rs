@@ -141,7 +141,8 @@ fn committed_at(committed: &OffsetState) -> Option<Millis> {
     Some(value.commit_timestamp)
 }
 
-/// A member that reads the partition, and subscribes to its topic.
+/// A member that reads the partition, and subscribes to its topic. One that has told the coordinator
+/// that it no longer does so cannot take that back before the next time it is heard of.
 fn reader(world: &World, place: &Place<'_>, committed: &OffsetState) -> Option<String> {
     let mut nodes = world.nodes.iter().enumerate();
     let reads = nodes.find(|(_, node)| {
@@ -151,6 +152,7 @@ fn reader(world: &World, place: &Place<'_>, committed: &OffsetState) -> Option<S
             && node.is_alive
             && is_member(node, world)
             && node.subscribes_to(place.topic)
+            && node.has_told_of(place.topic)
             && held.is_some_and(|held| {
                 held.reads == committed.topic_id && !held.is_revoking && !held.is_disowned
             })
