@@ -200,6 +200,7 @@ pub(crate) fn commit_request(
     let topics = by_topic(offsets.iter().cloned())
         .into_iter()
         .map(|(name, partitions)| {
+            let topic_id = partitions.first().and_then(|(_, offset)| offset.topic_id);
             let partitions = partitions.into_iter().map(|(partition_index, committed)| {
                 OffsetCommitRequestPartition {
                     partition_index,
@@ -210,8 +211,8 @@ pub(crate) fn commit_request(
             });
             OffsetCommitRequestTopic {
                 name,
+                topic_id: topic_id.unwrap_or_default(),
                 partitions: partitions.collect(),
-                ..Default::default()
             }
         });
     OffsetCommitRequest {

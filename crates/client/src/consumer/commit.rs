@@ -2,8 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kohort_wire::{ErrorCode, codec::Versions, messages::OffsetCommitRequest};
-use rustc_hash::FxHashSet;
+use kohort_wire::{
+    ErrorCode,
+    codec::Versions,
+    messages::{OffsetCommitRequest, OffsetCommitResponse},
+};
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::Instrument;
 
@@ -12,7 +16,7 @@ use crate::{
     CommittedOffset, Error, Result, TopicPartition,
     by_leader::UNKNOWN_TOPIC_ATTEMPTS,
     committed::{commit_request, commit_response},
-    rpc::{Destination, Lane},
+    rpc::{Destination, Lane, Topics},
 };
 
 /// Commits `offsets`, trying again for as long as `timeout`.
@@ -49,6 +53,8 @@ async fn attempts(shared: &Shared, mut in_order: InOrder, timeout: Duration) -> 
     let mut retry = shared.cluster.retry_for("commit offsets", timeout);
     let mut last: Option<Error> = None;
     loop {
+        let metadata = shared.cluster.metadata();
+        in_order.drop_replaced(|topic| metadata.topic(topic).map(|topic| topic.id));
         let wait = in_order.is_overtaken();
         if in_order.is_empty() {
             return in_order.outcome();
@@ -71,9 +77,11 @@ async fn attempts(shared: &Shared, mut in_order: InOrder, timeout: Duration) -> 
         let consumer_protocol = committer
             .as_ref()
             .is_some_and(|member| member.consumer_protocol);
-        // Version 10 names topics by id; members of the consumer protocol need version 9.
-        let versions = Versions::new(if consumer_protocol { 9 } else { 2 }, 9);
         let offsets = in_order.offsets();
+        // Version 10 names topics by id; members of the consumer protocol need version 9.
+        let by_id = offsets.iter().all(|(_, offset)| offset.topic_id.is_some());
+        let oldest = if consumer_protocol { 9 } else { 2 };
+        let versions = Versions::new(oldest, if by_id { 10 } else { 9 });
         let attempt = async {
             let connection = shared.cluster.connection(&to, Lane::Group).await?;
             let version = connection.version_of::<OffsetCommitRequest>(versions)?;
@@ -82,7 +90,7 @@ async fn attempts(shared: &Shared, mut in_order: InOrder, timeout: Duration) -> 
             connection.call(&request, version, timeout).await
         };
         let results = match retry.attempt(attempt).await {
-            Ok(response) => commit_response(response),
+            Ok(response) => commit_response(named(response, &offsets)),
             Err(error) => {
                 shared.cluster.note_error(&to, &error);
                 last = Some(error.clone());
@@ -105,7 +113,17 @@ async fn attempts(shared: &Shared, mut in_order: InOrder, timeout: Duration) -> 
         };
         shared.cluster.note_error(&to, &error);
         last = Some(error.clone());
-        let unknown = error.code() == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
+        let is_unknown_id = error.code() == Some(ErrorCode::UNKNOWN_TOPIC_ID);
+        if is_unknown_id {
+            // It may have been deleted and created again.
+            let topics = offsets.iter().map(|(name, _)| name.topic.clone());
+            let topics = Topics::Named(topics.collect());
+            let refreshed = shared.cluster.refresh(&topics);
+            if let Err(error) = retry.attempt(refreshed).await {
+                tracing::debug!(%error, "topics could not be looked up");
+            }
+        }
+        let unknown = is_unknown_id || error.code() == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
         if unknown && retry.failures() + 1 >= UNKNOWN_TOPIC_ATTEMPTS {
             return Err(error);
         }
@@ -118,6 +136,25 @@ async fn attempts(shared: &Shared, mut in_order: InOrder, timeout: Duration) -> 
             retry.failed(error).await?;
         }
     }
+}
+
+/// A response with names instead of ids.
+fn named(
+    mut response: OffsetCommitResponse,
+    offsets: &[(TopicPartition, CommittedOffset)],
+) -> OffsetCommitResponse {
+    let ids = offsets
+        .iter()
+        .filter_map(|(name, offset)| Some((offset.topic_id?, &name.topic)));
+    let ids: FxHashMap<_, _> = ids.collect();
+    for topic in &mut response.topics {
+        if topic.name.is_empty()
+            && let Some(name) = ids.get(&topic.topic_id)
+        {
+            topic.name = (*name).clone();
+        }
+    }
+    response
 }
 
 /// Commits now and then what the application has finished with.

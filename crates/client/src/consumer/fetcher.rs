@@ -87,11 +87,20 @@ impl Fetcher {
         {
             let shared = self.shared.clone();
             let mut state = shared.lock();
+            state.note_topic_ids(|topic| metadata.topic(topic).map(|topic| topic.id));
             let share = self.share(&state);
             let wait = |partition: &Partition| partition.not_before.filter(|until| *until > now);
             for (name, partition) in &mut state.partitions {
                 if let Some(until) = wait(partition) {
                     next = next.min(until);
+                    continue;
+                }
+                // Another topic of that name: not what was assigned.
+                if let (Some(topic), Some(id)) = (metadata.topic(&name.topic), partition.topic_id)
+                    && !topic.id.is_zero()
+                    && topic.id != id
+                {
+                    unknown.insert(name.topic.clone());
                     continue;
                 }
                 match partition.fetching {
@@ -190,9 +199,7 @@ impl Fetcher {
             return;
         }
         let known = metadata.partition(name);
-        let topic_id = metadata
-            .topic(&name.topic)
-            .map_or_else(Default::default, |topic| topic.id);
+        let topic_id = partition.topic_id.unwrap_or_default();
         let (wanted, asked) = plan.entry(broker).or_default();
         let bytes_max = self.shared.config.partition_fetch_bytes_max;
         wanted.insert(

@@ -9,7 +9,7 @@ use super::{
     partition::Partition,
     shared::{Shared, State},
 };
-use crate::{CommittedOffset, Result, TopicPartition};
+use crate::{CommittedOffset, Result, TopicPartition, Uuid};
 
 /// The commits of one assignment of a partition, by their numbers.
 #[derive(Debug, Default)]
@@ -58,9 +58,23 @@ impl InOrder {
         shared: &Arc<Shared>,
         state: &mut State,
         offsets: Vec<(TopicPartition, CommittedOffset)>,
-        lost: Vec<TopicPartition>,
+        mut lost: Vec<TopicPartition>,
     ) -> InOrder {
-        let left = offsets.into_iter().map(|(name, offset)| {
+        let left = offsets.into_iter().filter_map(|(name, mut offset)| {
+            if let Some(partition) = state.partitions.get(&name)
+                && offset.topic_id.is_none()
+            {
+                offset.topic_id = partition.topic_id;
+                let position = partition
+                    .progress
+                    .position()
+                    .map(|position| position.offset);
+                if partition.is_replacement && Some(offset.offset) > position {
+                    // It can only belong to the topic that was there before.
+                    lost.push(name);
+                    return None;
+                }
+            }
             let place = state.partitions.get_mut(&name).map(|partition| {
                 let commits = &mut partition.commits;
                 commits.begun += 1;
@@ -71,13 +85,36 @@ impl InOrder {
                     lease: partition.lease,
                 }
             });
-            (name, offset, place)
+            Some((name, offset, place))
         });
+        let left = left.collect();
         InOrder {
-            left: left.collect(),
+            left,
             shared: shared.clone(),
             lost,
         }
+    }
+
+    /// Leaves out offsets of topics that have been deleted and created again: they mean nothing in
+    /// the new ones.
+    pub(super) fn drop_replaced(&mut self, id_of: impl Fn(&str) -> Option<Uuid>) {
+        let replaced = |(name, offset, _): &(TopicPartition, CommittedOffset, Option<Place>)| {
+            let now = id_of(&name.topic).filter(|id| !id.is_zero());
+            matches!((now, offset.topic_id), (Some(now), Some(then)) if now != then)
+        };
+        let gone = self.left.iter().filter(|left| replaced(left));
+        let gone: Vec<_> = gone.map(|(name, ..)| name.clone()).collect();
+        if gone.is_empty() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        for (name, _, place) in self.left.extract_if(.., |left| replaced(left)) {
+            if let (Some(partition), Some(place)) = (state.same(&name, place), place) {
+                let under_way = &mut partition.commits.under_way;
+                under_way.retain(|other| *other != place.number);
+            }
+        }
+        self.lost.extend(gone);
     }
 
     /// How many offsets are still to be committed.

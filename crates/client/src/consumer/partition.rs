@@ -67,6 +67,12 @@ pub(super) struct Partition {
     /// The topic's id, once known: a topic that is deleted and created again has another one, and
     /// nothing of the old topic counts for the new one.
     pub(super) topic_id: Option<Uuid>,
+    /// Whether the coordinator assigned the partition under that id (consumer protocol). If the
+    /// topic is replaced, it assigns the new one.
+    pub(super) is_assigned_by_id: bool,
+    /// Set if the topic replaced another one of the same name while the consumer read that: all of
+    /// its records are new, so reading starts at the first one if nothing is committed.
+    pub(super) is_replacement: bool,
     pub(super) progress: Progress,
     pub(super) commits: Commits,
     pub(super) fetching: Fetching,
@@ -97,6 +103,8 @@ impl Partition {
             lease,
             since: lease,
             topic_id: None,
+            is_assigned_by_id: false,
+            is_replacement: false,
             progress: Progress::default(),
             commits: Commits::default(),
             fetching: Fetching::Stuck,

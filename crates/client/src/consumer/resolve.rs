@@ -70,8 +70,13 @@ fn reset(shared: &Shared, name: &TopicPartition, lease: u64) {
     let Some(partition) = partition.filter(|partition| partition.lease == lease) else {
         return;
     };
+    let is_replacement = partition.is_replacement;
     match shared.config.offset_reset.spec() {
         Some(spec) => {
+            let spec = match is_replacement {
+                true => OffsetSpec::Earliest,
+                false => spec,
+            };
             partition.fetching = Fetching::Find(spec);
             drop(state);
             shared.work.notify_one();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use parking_lot::{Mutex, MutexGuard};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ use super::{
     records::Records,
 };
 use crate::{
-    ByteString, CommittedOffset, Error, IsolationLevel, Result, TopicPartition,
+    ByteString, CommittedOffset, Error, IsolationLevel, Result, TopicPartition, Uuid,
     committed::Committer, measure::Consumed, memory::Memory, rpc::Cluster,
 };
 
@@ -56,6 +56,8 @@ pub(super) struct State {
     errors: VecDeque<Error>,
     next_lease: u64,
     pub(super) handles: Handles,
+    /// The ids of topics that have been deleted and created again since.
+    retired: FxHashMap<ByteString, FxHashSet<Uuid>>,
     /// How many handles wait for records.
     pub(super) polling: usize,
     /// When a handle last stopped waiting for records.
@@ -91,6 +93,7 @@ impl Shared {
                 errors: VecDeque::new(),
                 next_lease: 0,
                 handles: Handles::default(),
+                retired: FxHashMap::default(),
                 polling: 0,
                 polled: Instant::now(),
                 away: false,
@@ -262,6 +265,61 @@ impl State {
         let partition = Partition::new(lease, start, measures);
         if let Some(old) = self.partitions.insert(name, partition) {
             self.fetched_bytes -= old.fetched_bytes;
+        }
+    }
+
+    /// A partition was assigned under a topic's id, by the coordinator.
+    pub(super) fn assigned_by_id(&mut self, name: &TopicPartition, topic_id: Uuid) {
+        let is_replacement = self.retired.contains_key(&name.topic);
+        if let Some(partition) = self.partitions.get_mut(name) {
+            partition.topic_id = Some(topic_id);
+            partition.is_assigned_by_id = true;
+            partition.is_replacement = is_replacement;
+        }
+    }
+
+    /// Compares the ids of topics with those that brokers know. Where a topic was deleted and created
+    /// again, nothing of the old one counts any more: reading starts again in the new one, unless the
+    /// coordinator is about to assign it.
+    pub(super) fn note_topic_ids(&mut self, id_of: impl Fn(&ByteString) -> Option<Uuid>) {
+        let mut replaced = Vec::new();
+        for (name, partition) in &mut self.partitions {
+            let Some(id) = id_of(&name.topic).filter(|id| !id.is_zero()) else {
+                continue;
+            };
+            let retired = self.retired.get(&name.topic);
+            if partition.topic_id == Some(id) || retired.is_some_and(|ids| ids.contains(&id)) {
+                continue;
+            }
+            match partition.topic_id {
+                None => partition.topic_id = Some(id),
+                Some(old) => replaced.push((name.clone(), old, id)),
+            }
+        }
+        for (name, old, id) in replaced {
+            let by_id = |partition: &Partition| partition.is_assigned_by_id;
+            self.retired
+                .entry(name.topic.clone())
+                .or_default()
+                .insert(old);
+            if self.partitions.get(&name).is_some_and(by_id) {
+                continue;
+            }
+            tracing::warn!(partition = %name, "the topic was deleted and created again");
+            let Some(before) = self.unassign(&name) else {
+                continue;
+            };
+            let start = match self.group_id.is_empty() {
+                true => Seek::Earliest,
+                false => Seek::Committed,
+            };
+            self.assign(name.clone(), start);
+            if let Some(partition) = self.partitions.get_mut(&name) {
+                partition.topic_id = Some(id);
+                partition.is_replacement = true;
+                partition.paused = before.paused;
+                partition.held = before.held;
+            }
         }
     }
 

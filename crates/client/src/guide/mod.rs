@@ -112,6 +112,15 @@
 //! [`Error::NotCommitted`](crate::Error::NotCommitted): the records are delivered again, here or to
 //! another member.
 //!
+//! # Topics that are deleted and created again
+//!
+//! Positions and commits belong to a topic's id, not to its name. When a topic is replaced by
+//! another one of the same name, the consumer forgets what it knew of the old one and reads the new
+//! one from its first record, unless something is committed for it. Commits of the old topic's
+//! offsets fail with [`Error::NotCommitted`](crate::Error::NotCommitted). With brokers older than
+//! Apache Kafka 4.1, whose commits name topics by name only, that holds from when the consumer has
+//! noticed.
+//!
 //! # When partitions come and go
 //!
 //! A [`RebalanceHandler`](crate::consumer::RebalanceHandler) is told. It is async, runs beside the

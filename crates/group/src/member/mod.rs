@@ -152,6 +152,14 @@ impl Member {
         both!(self, member => member.next_wake())
     }
 
+    /// The id of a topic of which the member has partitions, if it was assigned by id.
+    pub fn topic_id(&self, topic: &str) -> Option<Uuid> {
+        match self {
+            Member::Consumer(member) => member.topic_id(topic),
+            Member::Classic(_) => None,
+        }
+    }
+
     /// Under which name to commit and to ask for offsets: that of a member of the group.
     pub fn identity(&self) -> Option<Identity> {
         both!(self, member => member.identity())

@@ -46,6 +46,11 @@ impl GroupTask {
         match step {
             Action::Assign { id, added, all } => {
                 take_over(&shared, &names(&added));
+                for name in names(&added) {
+                    if let Some(id) = self.member.topic_id(&name.topic) {
+                        shared.lock().assigned_by_id(&name, id);
+                    }
+                }
                 let rebalance = rebalance(&added);
                 tracing::info!(added = ?rebalance.partitions, total = all.len(), "assigned");
                 crate::measure::rebalanced("assigned", &rebalance.partitions);

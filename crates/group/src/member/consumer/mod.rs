@@ -121,6 +121,12 @@ impl ConsumerMember {
         self.named(&self.owned)
     }
 
+    /// The id of a topic of which it has partitions: names can be used again, ids cannot.
+    pub fn topic_id(&self, topic: &str) -> Option<Uuid> {
+        let mut ids = self.owned.iter().map(|(id, _)| *id);
+        ids.find(|id| self.names.get(id).is_some_and(|name| **name == *topic))
+    }
+
     fn go(&mut self, to: MemberState) {
         debug_assert!(
             to == self.state || to.may_follow(self.state),
