@@ -135,7 +135,16 @@ fn texts_have_short_lengths_or_compact_ones() {
         written(&longer, false),
         Err(EncodeError::TooLong { length: 32768 })
     );
-    assert_eq!(read(&written(&longer, true).unwrap(), true), Ok(longer));
+    assert_eq!(
+        written(&longer, true),
+        Err(EncodeError::TooLong { length: 32768 })
+    );
+    // 32,769 as a compact length.
+    let compact = [&[0x81, 0x80, 0x02][..], longer.as_bytes()].concat();
+    assert_eq!(
+        read::<ByteString>(&compact, true),
+        Err(Problem::TextLength(32768))
+    );
 
     assert_eq!(
         read::<ByteString>(&[0xff, 0xfe], false),
@@ -147,10 +156,47 @@ fn texts_have_short_lengths_or_compact_ones() {
     );
     assert_eq!(read::<ByteString>(&[0xff, 0xff], false), Err(Problem::Null));
     assert_eq!(read::<ByteString>(&[0], true), Err(Problem::Null));
-    assert_eq!(read::<ByteString>(&[2, 0xff], true), Err(Problem::Utf8));
     assert_eq!(
         read::<ByteString>(&[3, 0xc3], true),
         Err(Problem::Length(2))
+    );
+}
+
+#[test]
+fn a_text_that_is_not_utf8_is_read_as_java_reads_it() {
+    // What Java 17 makes of `new String(bytes, UTF_8)`.
+    let read_as: [(&[u8], &str); 9] = [
+        (b"a\xffb", "a\u{fffd}b"),
+        (b"\xff\xfe", "\u{fffd}\u{fffd}"),
+        (b"\xc3", "\u{fffd}"),
+        (b"\xe2\x82", "\u{fffd}"),
+        (b"\xe2\x82x", "\u{fffd}x"),
+        (b"\xf0\x9f\x98", "\u{fffd}"),
+        // Surrogates, which UTF-8 does not have: one error each.
+        (b"\xed\xa0\x80x", "\u{fffd}x"),
+        (b"\xed\xa0x", "\u{fffd}x"),
+        (b"\xc0\x80", "\u{fffd}\u{fffd}"),
+    ];
+    for (bytes, expected) in read_as {
+        let short = [&(bytes.len() as i16).to_be_bytes()[..], bytes].concat();
+        let compact = [&[bytes.len() as u8 + 1][..], bytes].concat();
+        for (written, flexible) in [(short, false), (compact, true)] {
+            let text = read::<ByteString>(&written, flexible);
+            assert_eq!(text.as_deref(), Ok(expected), "{bytes:02x?}");
+        }
+    }
+}
+
+/// Whatever is read can be written again: a record or a response never fails because of a text.
+#[test]
+fn a_text_that_grows_too_long_when_it_is_made_utf8_is_refused() {
+    let with_length = |bytes: &[u8]| [&(bytes.len() as i16).to_be_bytes()[..], bytes].concat();
+    let text = read::<ByteString>(&with_length(&[0xff; 10_922]), false).unwrap();
+    assert_eq!(text.len(), 32_766);
+    assert!(written(&text, false).is_ok() && written(&text, true).is_ok());
+    assert_eq!(
+        read::<ByteString>(&with_length(&[0xff; 10_923]), false),
+        Err(Problem::TextLength(32_769))
     );
 }
 
@@ -179,7 +225,8 @@ fn a_small_frame_that_claims_gigabytes_is_refused_at_once() {
     let compact = [0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0, 0, 0, 0];
     let length = Problem::Length(u32::MAX as i64 - 1);
     assert_eq!(read::<Vec<ByteString>>(&compact, true), Err(length));
-    assert_eq!(read::<ByteString>(&compact, true), Err(length));
+    let text = Problem::TextLength(u32::MAX as usize - 1);
+    assert_eq!(read::<ByteString>(&compact, true), Err(text));
 }
 
 #[test]

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use super::append::AppendError;
+use super::append::{AppendError, BATCH_BYTES, together};
 use crate::{node::Node, topics::ChangeError};
 
 /// How many events wait to be written. Beyond it they are lost to the topic, not to the log lines.
@@ -139,23 +139,25 @@ impl Writer {
         })?;
         let log = partition.log().map_err(AppendError::from)?;
         let mut builder = BatchBuilder::new(Compression::None, None);
+        let mut batches = Vec::new();
         for event in events {
+            if builder.size() >= BATCH_BYTES {
+                batches.push(builder.finish());
+            }
             let value = event.to_json().to_string();
             let key = event.group_id.as_bytes();
             builder
                 .append(event.at, Some(key), Some(value.as_bytes()), [])
                 .map_err(AppendError::from)?;
         }
-        let appended = log
-            .append(
-                &builder.finish(),
-                Origin::Coordinator,
-                crate::LEADER_EPOCH,
-                now_ms,
-            )
-            .inspect_err(|error| partition.failed(error))
-            .map_err(AppendError::from)?;
-        partition.appended(&log, appended.last_offset + 1);
+        batches.push(builder.finish());
+        for batches in together(batches, log.config().segment_bytes as usize) {
+            let appended = log
+                .append(&batches, Origin::Coordinator, crate::LEADER_EPOCH, now_ms)
+                .inspect_err(|error| partition.failed(error))
+                .map_err(AppendError::from)?;
+            partition.appended(&log, appended.last_offset + 1);
+        }
         Ok(())
     }
 }

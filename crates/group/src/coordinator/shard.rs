@@ -16,6 +16,10 @@ use super::{
     rewind::Told,
 };
 
+/// How many characters of a group's id a generated member id begins with: far less than a text may
+/// have, so that the member id can be written into records and responses.
+const GROUP_ID_CHARS_MAX: usize = 1_000;
+
 /// The groups of one partition of `__consumer_offsets`.
 ///
 /// Life of a shard: [`new`](Shard::new), [`load`](Shard::load) for every record of the partition,
@@ -280,12 +284,14 @@ impl Shard {
     }
 
     /// An id for a new member. People recognise it, it is never given out twice, and nobody can
-    /// guess it.
+    /// guess it. It begins with the group's id, or, if that is very long, with as much of it as
+    /// leaves the member's id short enough for records and responses.
     pub(crate) fn new_member_id(&mut self, group_id: &str, caller: &Caller) -> Id {
         self.member_sequence += 1;
         let host = caller.client_host.trim_start_matches('/');
         let random =
             (u128::from(self.random.next_u64()) << 64) | u128::from(self.random.next_u64());
+        let group_id: String = group_id.chars().take(GROUP_ID_CHARS_MAX).collect();
         format!("{group_id}-{host}-{}-{random:032x}", self.member_sequence).into()
     }
 

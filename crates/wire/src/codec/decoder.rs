@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use bytestring::ByteString;
 
-use super::error::{DecodeError, Problem};
+use super::{
+    TEXT_LENGTH_MAX,
+    error::{DecodeError, Problem},
+};
 
 /// How many bytes of memory a frame may make its reader reserve for each byte that it has.
 ///
@@ -155,13 +158,18 @@ impl Decoder {
         Ok(value)
     }
 
-    /// The length of a text: 16 bits, or compact; `None` for null.
+    /// The length of a text: 16 bits, or compact; `None` for null. A compact length can say more
+    /// than a text may have.
     #[inline]
     pub(crate) fn text_length(&mut self, flexible: bool) -> Result<Option<usize>> {
-        if flexible {
-            self.compact_length()
-        } else {
-            self.i16().and_then(|n| length(n.into()))
+        if !flexible {
+            return self.i16().and_then(|n| length(n.into()));
+        }
+        match self.compact_length()? {
+            Some(length) if length > TEXT_LENGTH_MAX => {
+                Err(DecodeError::new(Problem::TextLength(length)))
+            }
+            length => Ok(length),
         }
     }
 
@@ -179,9 +187,19 @@ impl Decoder {
         Ok((self.unsigned_varint()? as usize).checked_sub(1))
     }
 
-    /// The next `length` bytes as text.
+    /// The next `length` bytes as text. As in Kafka, bytes that are not UTF-8 become U+FFFD; a text
+    /// that grows beyond [`TEXT_LENGTH_MAX`] by that is refused, so that every text that has been
+    /// read can be written again.
     pub(crate) fn text(&mut self, length: usize) -> Result<ByteString> {
-        ByteString::try_from(self.take(length)?).map_err(|_| DecodeError::new(Problem::Utf8))
+        let bytes = self.take(length)?;
+        if let Ok(text) = ByteString::try_from(bytes.clone()) {
+            return Ok(text);
+        }
+        let text = replace_invalid(&bytes);
+        match text.len() {
+            ..=TEXT_LENGTH_MAX => Ok(text.into()),
+            length => Err(DecodeError::new(Problem::TextLength(length))),
+        }
     }
 
     /// An empty list with room for `count` elements, if what is left can hold so many.
@@ -203,4 +221,28 @@ fn length(n: i64) -> Result<Option<usize>> {
         0.. => Ok(Some(n as usize)),
         _ => Err(DecodeError::new(Problem::Length(n))),
     }
+}
+
+/// Replaces what is not UTF-8 exactly as Java does: two clients whose ids differ for Kafka must
+/// differ here too.
+fn replace_invalid(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(chunk) = rest.utf8_chunks().next() {
+        text.push_str(chunk.valid());
+        let mut length = chunk.invalid().len();
+        rest = &rest[chunk.valid().len()..];
+        if length > 0 {
+            text.push(char::REPLACEMENT_CHARACTER);
+            // An encoded surrogate is one error for Java, and up to three for Rust.
+            if let [0xed, 0xa0..=0xbf, after @ ..] = rest {
+                length = match after {
+                    [0x80..=0xbf, ..] => 3,
+                    _ => 2,
+                };
+            }
+        }
+        rest = &rest[length..];
+    }
+    text
 }

@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::error::EncodeError;
+use super::{TEXT_LENGTH_MAX, error::EncodeError};
 
 /// Byte strings of at least this length are sent from where they are instead of being copied.
 const SHARE_LENGTH_MIN: usize = 4096;
@@ -188,14 +188,16 @@ impl Encoder {
         Ok(self.finish())
     }
 
-    /// Writes the length of a text: 16 bits, or compact.
+    /// Writes the length of a text: 16 bits, or compact. Both have the same limit.
     #[inline]
     pub(crate) fn text_length(&mut self, length: usize, flexible: bool) -> Result<(), EncodeError> {
+        if length > TEXT_LENGTH_MAX {
+            return Err(EncodeError::TooLong { length });
+        }
         if flexible {
             return self.compact_length(length);
         }
-        let short = i16::try_from(length).map_err(|_| EncodeError::TooLong { length })?;
-        self.buffer.put_i16(short);
+        self.buffer.put_i16(length as i16);
         Ok(())
     }
 

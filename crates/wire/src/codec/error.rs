@@ -26,9 +26,10 @@ pub enum Problem {
     /// A variable-length number that is longer than its type.
     #[error("a variable-length number is too long")]
     Varint,
-    /// A text that is not UTF-8.
-    #[error("a text is not UTF-8")]
-    Utf8,
+    /// A text of more bytes than the protocol allows
+    /// ([`TEXT_LENGTH_MAX`](super::TEXT_LENGTH_MAX)).
+    #[error("a text of {0} bytes is too long; the limit is 32767 bytes")]
+    TextLength(usize),
     /// A null where the version of the message allows none.
     #[error("null where a value must be")]
     Null,

@@ -18,3 +18,7 @@ pub use error::{DecodeError, EncodeError, Problem};
 pub use field::{Field, Nullable};
 pub use message::{Message, Struct};
 pub use rule::{Rule, Versions};
+
+/// The most bytes that a text may have, however its length is written: Kafka's generated readers
+/// and writers refuse more.
+pub const TEXT_LENGTH_MAX: usize = i16::MAX as usize;

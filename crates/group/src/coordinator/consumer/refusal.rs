@@ -5,6 +5,9 @@ use kohort_wire::{
     messages::{ConsumerGroupHeartbeatResponse, HeartbeatResponse},
 };
 
+/// How many characters of a message are sent: it may quote ids that are as long as a text may be.
+const MESSAGE_CHARS_MAX: usize = 1_000;
+
 /// A request that is refused, and changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
@@ -15,9 +18,14 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     pub(crate) fn new(error_code: ErrorCode, message: impl Into<String>) -> Refusal {
+        let mut message: String = message.into();
+        if let Some((end, _)) = message.char_indices().nth(MESSAGE_CHARS_MAX) {
+            message.truncate(end);
+            message.push('…');
+        }
         Refusal {
             error_code,
-            message: message.into(),
+            message,
         }
     }
 
