@@ -24,6 +24,7 @@ use crate::{
     maintenance,
     net::{Budget, Guests, Holders, Listener, accept},
     node::Node,
+    pauses::{self, Pauses},
     settings::{BROKER, Fixed, Values, View, list},
     topics::{Catalog, OFFSETS_TOPIC, Partition, Store, side_by_side},
 };
@@ -162,6 +163,7 @@ impl Builder {
             catalog: Arc::new(catalog),
             groups: Groups::new(),
             complaints: Complaints::new(),
+            pauses: Pauses::new(),
             advertised,
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),
@@ -174,6 +176,7 @@ impl Builder {
                 .spawn(accept(listener, guests.clone(), Arc::clone(&node)));
         }
         node.connections.spawn(maintenance::run(Arc::clone(&node)));
+        node.connections.spawn(pauses::watch(Arc::clone(&node)));
         info!(
             "ready on {} with data in {} (cluster {}, {} topics)",
             addresses

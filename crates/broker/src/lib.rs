@@ -24,6 +24,7 @@
 //! | fetched records that wait to be sent, all together | `kohort.queued.max.response.bytes` | 256 MiB; the largest that nobody reads makes room |
 //! | requests of one connection at a time, parked ones too | `kohort.connection.max.requests` | 32 |
 //! | a request begun and not continued, a response not read | `kohort.connection.stall.timeout.ms` | 30 s |
+//! | a request sent or a response read byte by byte | `kohort.connection.min.bytes.per.second` | 4,096 bytes a second |
 //! | a connection on which nothing happens | `connections.max.idle.ms` | 10 min |
 //! | records in one response | `fetch.max.bytes` | 55 MiB, and a 16th of the memory for responses |
 //! | fetch sessions | `max.incremental.fetch.session.cache.slots` | 1,000 |
@@ -53,6 +54,7 @@ mod logs;
 mod maintenance;
 mod net;
 mod node;
+mod pauses;
 mod settings;
 mod topics;
 

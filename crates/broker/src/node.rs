@@ -14,6 +14,7 @@ use crate::{
     fetching::Sessions,
     groups::Groups,
     net::{Budget, Holders, Peer},
+    pauses::Pauses,
     settings::{Fixed, Live},
     topics::{Catalog, Snapshot},
 };
@@ -33,6 +34,7 @@ pub(crate) struct Node {
     pub(crate) response_bytes: Budget,
     pub(crate) response_holders: Holders,
     pub(crate) complaints: Complaints,
+    pub(crate) pauses: Pauses,
     /// Where clients are told to find the broker, when it is not where they have found it.
     pub(crate) advertised: Option<(ByteString, u16)>,
     /// Cancelled when the broker is to stop.

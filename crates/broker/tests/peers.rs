@@ -138,6 +138,28 @@ async fn a_peer_that_begins_a_request_and_stops_is_cut_off() {
     expect_service(&mut good).await;
 }
 
+/// Each byte shows that the peer is there; the request is never complete.
+#[tokio::test]
+async fn a_peer_that_sends_a_request_byte_by_byte_is_cut_off() {
+    let broker = builder()
+        .set("kohort.connection.stall.timeout.ms", "300")
+        .start()
+        .await
+        .unwrap();
+    let mut good = Client::connect(&broker).await;
+    let mut slow = TcpStream::connect(broker.address()).await.unwrap();
+    slow.write_all(&[0, 1, 0, 0, 0, 3]).await.unwrap();
+    let trickled = async {
+        while slow.write_all(&[0]).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, trickled)
+        .await
+        .expect("the broker closes the connection");
+    expect_service(&mut good).await;
+}
+
 #[tokio::test]
 async fn a_peer_that_never_reads_is_cut_off() {
     let broker = builder()

@@ -9,6 +9,7 @@ use tracing::{debug, warn};
 use super::{
     guests::Guest,
     in_flight::{Answer, InFlight},
+    progress::ProgressLimit,
     reader::{FrameReader, Incoming, ReadError},
     writer::FrameWriter,
 };
@@ -42,11 +43,15 @@ enum End {
     #[error("nothing has happened for {0:?} (connections.max.idle.ms)")]
     Idle(Duration),
     #[error(
-        "the peer began a request and has sent nothing for {0:?} (kohort.connection.stall.timeout.ms)"
+        "the peer has begun a request and sends the rest too slowly \
+         (kohort.connection.stall.timeout.ms, kohort.connection.min.bytes.per.second)"
     )]
-    Sending(Duration),
-    #[error("the peer has not read its responses for {0:?} (kohort.connection.stall.timeout.ms)")]
-    Reading(Duration),
+    Sending,
+    #[error(
+        "the peer reads its responses too slowly \
+         (kohort.connection.stall.timeout.ms, kohort.connection.min.bytes.per.second)"
+    )]
+    Reading,
     #[error(
         "others need what it holds: memory (queued.max.request.bytes, \
          kohort.queued.max.response.bytes), or its place (max.connections)"
@@ -61,7 +66,7 @@ impl End {
     fn is_strange(&self) -> bool {
         match self {
             End::Read(ReadError::TooLong { .. } | ReadError::OtherProtocol(_)) => true,
-            End::Refused(_) | End::Sending(_) | End::Reading(_) | End::Dismissed => true,
+            End::Refused(_) | End::Sending | End::Reading | End::Dismissed => true,
             End::Read(_) | End::Write(_) | End::Idle(_) | End::Stopped => false,
         }
     }
@@ -84,13 +89,18 @@ async fn run(stream: &mut TcpStream, peer: Peer, guest: &Guest, node: &Arc<Node>
     let mut has_spoken = false;
     let dismissed = dismissal.cancelled();
     tokio::pin!(dismissed);
+    let limit = ProgressLimit {
+        stall: node.fixed.stall_timeout,
+        bytes_per_second: node.fixed.connection_min_bytes_per_second,
+    };
     let mut reader = FrameReader::new(
         node.fixed.request_max_bytes,
         node.request_bytes.clone(),
         node.request_holders.clone(),
         dismissal.clone(),
+        limit,
     );
-    let mut writer = FrameWriter::new(node.response_holders.clone(), dismissal.clone());
+    let mut writer = FrameWriter::new(node.response_holders.clone(), dismissal.clone(), limit);
     let mut in_flight = InFlight::default();
     let stopping = node.stopping.cancelled();
     tokio::pin!(stopping);
@@ -110,7 +120,7 @@ async fn run(stream: &mut TcpStream, peer: Peer, guest: &Guest, node: &Arc<Node>
             && drain_until.is_none()
             && in_flight.len() < node.fixed.connection_requests_max;
         if !takes_more {
-            reader.pause();
+            reader.excuse();
         }
         if drain_until.is_some() && in_flight.is_empty() && writer.is_empty() {
             return End::Stopped;
@@ -150,12 +160,18 @@ async fn run(stream: &mut TcpStream, peer: Peer, guest: &Guest, node: &Arc<Node>
                 if drain_until.is_some_and(|until| until <= now) {
                     return End::Stopped;
                 }
-                let stall = node.fixed.stall_timeout;
-                if takes_more && reader.stalled_since().is_some_and(|since| since + stall <= now) {
-                    return End::Sending(stall);
+                // After a pause of the process the peer may have sent and read all it should have.
+                if let Some(until) = node.pauses.grace() {
+                    reader.excuse();
+                    writer.excuse();
+                    watch.as_mut().reset(until.max(now + period));
+                    continue;
                 }
-                if writer.stalled_since().is_some_and(|since| since + stall <= now) {
-                    return End::Reading(stall);
+                if takes_more && reader.is_overdue() {
+                    return End::Sending;
+                }
+                if writer.is_overdue() {
+                    return End::Reading;
                 }
                 let idle = node.fixed.connections_max_idle;
                 if in_flight.is_empty() && active_at + idle <= now {

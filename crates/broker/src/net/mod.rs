@@ -6,6 +6,7 @@ mod guests;
 mod holders;
 mod in_flight;
 mod listener;
+mod progress;
 mod reader;
 mod writer;
 

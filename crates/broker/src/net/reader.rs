@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tokio::{net::tcp::ReadHalf, time::Instant};
+use tokio::net::tcp::ReadHalf;
 use tokio_util::sync::CancellationToken;
 
-use super::{Budget, Holder, Holders, Reserved};
+use super::{
+    Budget, Holder, Holders, Reserved,
+    progress::{ProgressDeadline, ProgressLimit},
+};
 
 /// The buffer that a connection gets when there is something to read; an idle one has none.
 const BUFFER_LENGTH_MIN: usize = 4 * 1024;
@@ -28,7 +31,7 @@ pub(super) struct FrameReader {
     holders: Holders,
     holder: Option<Holder>,
     dismissal: CancellationToken,
-    progress_at: Instant,
+    deadline: ProgressDeadline,
     waits_for_budget: bool,
 }
 
@@ -64,6 +67,7 @@ impl FrameReader {
         budget: Budget,
         holders: Holders,
         dismissal: CancellationToken,
+        limit: ProgressLimit,
     ) -> FrameReader {
         FrameReader {
             buffer: BytesMut::new(),
@@ -73,21 +77,19 @@ impl FrameReader {
             holders,
             holder: None,
             dismissal,
-            progress_at: Instant::now(),
+            deadline: ProgressDeadline::new(limit),
             waits_for_budget: false,
         }
     }
 
-    /// Since when the peer has owed the rest of a frame that it has begun.
-    pub(super) fn stalled_since(&self) -> Option<Instant> {
-        (!self.buffer.is_empty() && !self.waits_for_budget).then_some(self.progress_at)
+    /// Whether the peer has begun a request and takes too long over the rest of it.
+    pub(super) fn is_overdue(&self) -> bool {
+        !self.buffer.is_empty() && !self.waits_for_budget && self.deadline.has_passed()
     }
 
-    /// Nothing is read for now: the peer cannot be blamed for that.
-    pub(super) fn pause(&mut self) {
-        if !self.buffer.is_empty() {
-            self.progress_at = Instant::now();
-        }
+    /// Nothing was read until now: the peer cannot be blamed for that.
+    pub(super) fn excuse(&mut self) {
+        self.deadline.restart();
     }
 
     /// The next frame, without its length. May be dropped at any time without losing anything.
@@ -104,7 +106,7 @@ impl FrameReader {
             match stream.try_read_buf(&mut self.buffer) {
                 Ok(0) if self.buffer.is_empty() => return Err(ReadError::Closed),
                 Ok(0) => return Err(ReadError::ClosedInFrame),
-                Ok(_) => self.progress_at = Instant::now(),
+                Ok(read) => self.deadline.moved(read),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     if self.buffer.is_empty() {
                         self.buffer = BytesMut::new();
@@ -138,7 +140,7 @@ impl FrameReader {
         let filled = self.buffer.len();
         if filled == 0 {
             stream.readable().await?;
-            self.progress_at = Instant::now();
+            self.deadline.restart();
         }
         if self.buffer.capacity() > filled {
             return Ok(());
@@ -155,9 +157,12 @@ impl FrameReader {
     }
 
     async fn take_budget(&mut self, bytes: usize) {
+        // Set still if the wait was dropped before its end.
+        let mut has_waited = self.waits_for_budget;
         let more = match self.budget.try_take(bytes) {
             Some(more) => more,
             None => {
+                has_waited = true;
                 self.waits_for_budget = true;
                 loop {
                     tokio::select! {
@@ -171,7 +176,9 @@ impl FrameReader {
         };
         self.reserved.merge(more);
         self.waits_for_budget = false;
-        self.progress_at = Instant::now();
+        if has_waited {
+            self.deadline.restart();
+        }
         let holder = self
             .holder
             .get_or_insert_with(|| self.holders.join(self.dismissal.clone()));
@@ -181,6 +188,8 @@ impl FrameReader {
     fn take_frame(&mut self, length: usize) -> Incoming {
         self.holder = None;
         let mut frame = self.buffer.split_to(length);
+        // What is there already of the next one has its own time.
+        self.deadline.restart();
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();
         }
@@ -221,14 +230,22 @@ mod tests {
         let (mut stream, _) = listener.accept().await.unwrap();
         let (read_half, _) = stream.split();
         let (budget, holders) = (Budget::new(1 << 20), Holders::default());
-        let mut reader = FrameReader::new(1 << 20, budget, holders, CancellationToken::new());
+        let limit = ProgressLimit {
+            stall: Duration::from_secs(30),
+            bytes_per_second: 1,
+        };
+        let dismissal = CancellationToken::new();
+        let mut reader = FrameReader::new(1 << 20, budget, holders, dismissal, limit);
         // A whole request, and the beginning of another.
         let mut bytes = [&8_i32.to_be_bytes()[..], &[0; 8]].concat();
         bytes.extend([0; 3]);
         peer.write_all(&bytes).await.unwrap();
         assert_eq!(reader.next(&read_half).await.unwrap().frame.len(), 8);
-        let begun_at = reader.stalled_since().expect("it owes the rest");
-        reader.pause();
-        assert!(reader.stalled_since().expect("it still does") > begun_at);
+        assert!(!reader.is_overdue());
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(31)).await;
+        assert!(reader.is_overdue(), "it owes the rest");
+        reader.excuse();
+        assert!(!reader.is_overdue());
     }
 }

@@ -7,10 +7,13 @@ use std::{
 
 use bytes::{Buf, Bytes};
 use kohort_wire::codec::Frame;
-use tokio::{io::AsyncWriteExt, net::tcp::WriteHalf, time::Instant};
+use tokio::{io::AsyncWriteExt, net::tcp::WriteHalf};
 use tokio_util::sync::CancellationToken;
 
-use super::{Holder, Holders, Reserved};
+use super::{
+    Holder, Holders, Reserved,
+    progress::{ProgressDeadline, ProgressLimit},
+};
 
 /// How many pieces go into one write.
 const PIECES_MAX: usize = 64;
@@ -24,21 +27,25 @@ pub(super) struct FrameWriter {
     reserved: VecDeque<(u64, Reserved)>,
     queued_total: u64,
     sent_total: u64,
-    progress_at: Instant,
+    deadline: ProgressDeadline,
     holders: Holders,
     holder: Option<Holder>,
     dismissal: CancellationToken,
 }
 
 impl FrameWriter {
-    pub(super) fn new(holders: Holders, dismissal: CancellationToken) -> FrameWriter {
+    pub(super) fn new(
+        holders: Holders,
+        dismissal: CancellationToken,
+        limit: ProgressLimit,
+    ) -> FrameWriter {
         FrameWriter {
             pieces: VecDeque::new(),
             bytes: 0,
             reserved: VecDeque::new(),
             queued_total: 0,
             sent_total: 0,
-            progress_at: Instant::now(),
+            deadline: ProgressDeadline::new(limit),
             holders,
             holder: None,
             dismissal,
@@ -54,14 +61,19 @@ impl FrameWriter {
         self.bytes
     }
 
-    /// Since when the peer has read nothing of what waits for it.
-    pub(super) fn stalled_since(&self) -> Option<Instant> {
-        (!self.is_empty()).then_some(self.progress_at)
+    /// Whether the peer takes too long to read what waits for it.
+    pub(super) fn is_overdue(&self) -> bool {
+        !self.is_empty() && self.deadline.has_passed()
+    }
+
+    /// Nothing was written until now: the peer cannot be blamed for that.
+    pub(super) fn excuse(&mut self) {
+        self.deadline.restart();
     }
 
     pub(super) fn push(&mut self, frame: Frame, reserved: Reserved) {
         if self.is_empty() {
-            self.progress_at = Instant::now();
+            self.deadline.restart();
         }
         for piece in frame.into_pieces() {
             if !piece.is_empty() {
@@ -110,7 +122,7 @@ impl FrameWriter {
     }
 
     fn advance(&mut self, mut written: usize) {
-        self.progress_at = Instant::now();
+        self.deadline.moved(written);
         self.bytes -= written;
         self.sent_total += written as u64;
         while let Some(piece) = self.pieces.front_mut() {

@@ -29,6 +29,7 @@ pub(crate) const BROKER: Table = Table {
     Definition::new("kohort.queued.max.response.bytes", Long, "268435456", "How many bytes of fetched records wait to be sent at a time; beyond it fetches wait or carry less.").rule(AtLeast(1 << 20)).at_start(),
     Definition::new("kohort.connection.max.requests", Int, "32", "How many requests of one connection are worked on at a time; beyond it the connection is read no further.").rule(Between(1, 10_000)).at_start(),
     Definition::new("kohort.connection.stall.timeout.ms", Long, "30000", "A connection that has begun a request and sends no more of it, or does not read its responses, is closed after so long.").rule(AtLeast(100)).at_start(),
+    Definition::new("kohort.connection.min.bytes.per.second", Int, "4096", "How fast a connection has to send a request that it has begun, and to read its responses, on average over kohort.connection.stall.timeout.ms. A slower one is closed.").rule(AtLeast(1)).at_start(),
 
     // Topics.
     Definition::new("auto.create.topics.enable", Bool, "true", "Whether a topic that a client asks for and that does not exist is created.").at_start(),

@@ -16,6 +16,7 @@ pub(crate) struct Fixed {
     pub(crate) queued_response_bytes_max: usize,
     pub(crate) connection_requests_max: usize,
     pub(crate) stall_timeout: Duration,
+    pub(crate) connection_min_bytes_per_second: u32,
     pub(crate) auto_create_topics: bool,
     pub(crate) num_partitions: i32,
     pub(crate) delete_topic_enable: bool,
@@ -52,6 +53,8 @@ impl Fixed {
             queued_response_bytes_max: view.size("kohort.queued.max.response.bytes"),
             connection_requests_max: view.size("kohort.connection.max.requests"),
             stall_timeout: millis("kohort.connection.stall.timeout.ms"),
+            connection_min_bytes_per_second: view.int("kohort.connection.min.bytes.per.second")
+                as u32,
             auto_create_topics: view.flag("auto.create.topics.enable"),
             num_partitions: view.int("num.partitions"),
             delete_topic_enable: view.flag("delete.topic.enable"),
