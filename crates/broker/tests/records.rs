@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::*;
 use kohort_wire::{ErrorCode, messages::*};
 use tokio::time::Instant;
@@ -242,4 +244,85 @@ async fn requests_that_are_sent_without_waiting_are_done_and_answered_in_order()
     }
     let expected: Vec<String> = (0..100).map(|count| count.to_string()).collect();
     assert_eq!(values(&client.fetch("t", 0, 0).await), expected);
+}
+
+/// A request whose `min.bytes` is more than it can get is answered as soon as it is as full as it
+/// gets: in Kafka, too, what is not waited for is what a limit keeps back.
+#[tokio::test]
+async fn a_fetch_never_waits_for_what_its_limits_keep_back() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 2).await;
+    let large = "x".repeat(700_000);
+    for _ in 0..60 {
+        client.produce("t", 0, &[&large]).await;
+    }
+    let mib = |n: i32| n << 20;
+    // min, max, and the most of a partition.
+    for (min_bytes, max_bytes, partition_max_bytes) in [
+        (mib(20), mib(24), mib(50)),
+        (mib(2), mib(1), mib(50)),
+        (mib(30), mib(50), mib(50)),
+        (mib(100), mib(50), mib(50)),
+        (mib(20), mib(50), mib(1)),
+        (mib(20), mib(50), 100),
+        (i32::MAX, i32::MAX, i32::MAX),
+    ] {
+        let mut request = fetch("t", 0, 0, 600_000);
+        (request.min_bytes, request.max_bytes) = (min_bytes, max_bytes);
+        request.topics[0].partitions[0].partition_max_bytes = partition_max_bytes;
+        // `ask` does not wait as long as the request would.
+        let response = client.ask(12, request).await;
+        let records = response.responses[0].partitions[0].records.as_ref();
+        assert!(
+            records.is_some_and(|records| records.len() >= 700_000),
+            "{min_bytes}, {max_bytes}, {partition_max_bytes}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_fetch_waits_until_there_is_as_much_as_it_wants_of_all_partitions_together() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 2).await;
+    let mut waiting = Client::connect(&broker).await;
+    let mut request = fetch("t", 0, 0, 600_000);
+    request.min_bytes = 5_000;
+    let mut second = request.topics[0].partitions[0].clone();
+    second.partition = 1;
+    request.topics[0].partitions.push(second);
+    waiting.send(12, &request).await;
+    let record = "x".repeat(1_000);
+    for partition in [0, 1, 0, 1] {
+        client.produce("t", partition, &[&record]).await;
+    }
+    let early = tokio::time::timeout(Duration::from_millis(200), waiting.stream.readable()).await;
+    assert!(early.is_err(), "4,300 bytes are too few");
+    client.produce("t", 1, &[&record]).await;
+    let response = waiting.receive_as::<FetchRequest>(12).await;
+    let partitions = &response.responses[0].partitions;
+    let count = partitions.iter().map(|data| values(data).len());
+    assert_eq!(count.sum::<usize>(), 5);
+}
+
+/// What is deleted is not waited for.
+#[tokio::test]
+async fn a_fetch_that_waits_learns_that_its_topic_has_been_deleted() {
+    let broker = builder().start().await.unwrap();
+    let mut client = Client::connect(&broker).await;
+    client.create_topic("t", 1).await;
+    client.produce("t", 0, &["a"]).await;
+    let mut waiting = Client::connect(&broker).await;
+    let mut request = fetch("t", 0, 0, 600_000);
+    request.min_bytes = 1_000;
+    waiting.send(12, &request).await;
+    let request = DeleteTopicsRequest {
+        topic_names: vec!["t".into()],
+        ..DeleteTopicsRequest::default()
+    };
+    client.ask(5, request).await;
+    let response = waiting.receive_as::<FetchRequest>(12).await;
+    let code = response.responses[0].partitions[0].error_code;
+    assert_eq!(code, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
 }

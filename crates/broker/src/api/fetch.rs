@@ -7,7 +7,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::{Call, Outcome};
 use crate::{
-    fetching::{Batches, Context, Limits, TopicKey, Wanted, read},
+    fetching::{Backlog, Batches, Context, Limits, TopicKey, Wanted, read},
     net::Reserved,
     node::Node,
     topics::Snapshot,
@@ -120,43 +120,59 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     /// Reads what there is, when there is enough of it, or the time is up.
     async fn read(&self) -> (Vec<Batches>, Reserved) {
-        let mut woken = None;
+        let enough = self.enough();
         loop {
             let (batches, reserved) = self.read_now().await;
             let bytes: usize = batches.iter().map(|batches| batches.records.len()).sum();
-            if bytes >= self.bytes_min
+            if bytes >= enough
                 || batches.iter().any(Batches::is_urgent)
                 || self.wanted.is_empty()
-                || self.node.stopping.is_cancelled()
-                || Instant::now() >= self.until
+                || self.is_over()
             {
                 return (batches, reserved);
             }
-            drop(reserved);
-            let Some(notify) = &woken else {
-                // Look once more after having asked to be woken: something may have come between.
-                let notify = Arc::new(Notify::new());
-                self.ask_to_be_woken(&notify);
-                woken = Some(notify);
-                continue;
-            };
+            let backlog = Backlog::new(&self.node.snapshot(), self.wanted, &batches);
+            // There is enough, but whole batches of it do not fill the response.
+            if backlog.bytes_when_read() >= enough as u64 {
+                return (batches, reserved);
+            }
+            // What waits holds no records.
+            drop((batches, reserved));
+            self.wait(&backlog, enough as u64).await;
+        }
+    }
+
+    /// How many bytes are worth a response: what the consumer waits for, or, if that is more than a
+    /// response ever carries, as much as one carries.
+    fn enough(&self) -> usize {
+        let wanted = self.wanted.iter();
+        let bytes_max = wanted.map(|wanted| wanted.bytes_max.max(0) as usize);
+        let bytes_max = bytes_max.fold(0, usize::saturating_add);
+        let bytes_max = bytes_max.min(self.bytes_max).min(self.share());
+        // One batch comes however little the consumer takes.
+        self.bytes_min.min(bytes_max.max(1))
+    }
+
+    fn is_over(&self) -> bool {
+        self.node.stopping.is_cancelled() || Instant::now() >= self.until
+    }
+
+    /// Waits until there is enough, or something to tell.
+    async fn wait(&self, backlog: &Backlog, enough: u64) {
+        let notify = Arc::new(Notify::new());
+        loop {
+            // First asked, then looked: nothing comes between unnoticed.
+            backlog.wake(&notify);
+            if backlog.bytes().is_none_or(|bytes| bytes >= enough) || self.is_over() {
+                return;
+            }
             tokio::select! {
                 () = notify.notified() => {}
                 () = tokio::time::sleep_until(self.until) => {}
                 () = self.node.stopping.cancelled() => {}
             }
-            if self.bytes_min > 1 {
+            if enough > 1 {
                 tokio::time::sleep_until(self.until.min(Instant::now() + NAP)).await;
-            }
-            self.ask_to_be_woken(notify);
-        }
-    }
-
-    fn ask_to_be_woken(&self, notify: &Arc<Notify>) {
-        let snapshot = self.node.snapshot();
-        for wanted in self.wanted {
-            if let Ok(partition) = wanted.find(&snapshot) {
-                partition.wake(notify);
             }
         }
     }
@@ -199,13 +215,17 @@ impl Waiting<'_> {
         (bytes, is_cached)
     }
 
+    /// The most that one response takes of the memory for all.
+    fn share(&self) -> usize {
+        (self.node.fixed.queued_response_bytes_max / BUDGET_SHARE).max(BYTES_MIN)
+    }
+
     /// Reads what there is now, as far as there is memory for it.
     async fn read_now(&self) -> (Vec<Batches>, Reserved) {
         let snapshot = self.node.snapshot();
         let (there_may_be, is_cached) = self.look(&snapshot);
         let budget = &self.node.response_bytes;
-        let share = (self.node.fixed.queued_response_bytes_max / BUDGET_SHARE).max(BYTES_MIN);
-        let mut bytes_max = self.bytes_max.min(there_may_be).min(share);
+        let mut bytes_max = self.bytes_max.min(there_may_be).min(self.share());
         let mut reserved = match budget.try_take(bytes_max.max(there_may_be.min(1))) {
             Some(reserved) => reserved,
             None => {

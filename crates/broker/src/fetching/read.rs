@@ -23,6 +23,8 @@ pub(crate) struct Batches {
     pub(crate) high_watermark: i64,
     pub(crate) start_offset: i64,
     pub(crate) records: Bytes,
+    /// How many bytes had been appended to the log before it was read.
+    pub(crate) appended_bytes: u64,
     /// Where the consumer's past and the log's part ways: epoch and end offset (KIP-595).
     pub(crate) diverging: Option<(i32, i64)>,
 }
@@ -34,6 +36,7 @@ impl Batches {
             high_watermark: -1,
             start_offset: -1,
             records: Bytes::new(),
+            appended_bytes: 0,
             diverging: None,
         }
     }
@@ -91,12 +94,14 @@ fn read_partition(partition: &Partition, wanted: &Wanted, room: usize, is_first:
         at_least_one: is_first,
         until: None,
     };
+    let appended_bytes = log.appended_bytes();
     match log.read(wanted.offset, limit) {
         Ok(read) => Batches {
             error: ErrorCode::NONE,
             high_watermark: read.end_offset,
             start_offset: read.start_offset,
             records: read.into_bytes(),
+            appended_bytes,
             diverging: None,
         },
         Err(error @ LogError::OffsetOutOfRange { .. }) => Batches::failed(error.error_code()),

@@ -297,6 +297,7 @@ mod tests {
             high_watermark,
             start_offset: 0,
             records: Bytes::from_static(records),
+            appended_bytes: 0,
             diverging: None,
         }
     }

@@ -125,6 +125,7 @@ impl Log {
                 .push(header.base_offset, header.last_offset(), batch);
         }
         view.end_offset = end_offset;
+        view.appended_bytes += bytes.len() as u64;
         Ok(Appended {
             base_offset,
             last_offset: end_offset - 1,

@@ -103,6 +103,12 @@ impl Log {
         view.segments().iter().map(|segment| segment.size()).sum()
     }
 
+    /// How many bytes have been appended since the log was opened. It only grows: whoever has read
+    /// to the end learns from it how much there is to read by now, without reading it.
+    pub fn appended_bytes(&self) -> u64 {
+        self.view.read().appended_bytes
+    }
+
     /// How many segments the log has.
     pub fn segment_count(&self) -> usize {
         self.view.read().segments().len()

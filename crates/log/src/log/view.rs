@@ -16,6 +16,8 @@ pub(super) struct View {
     pub(super) epochs: Epochs,
     start_offset: i64,
     pub(super) end_offset: i64,
+    /// How many bytes have been appended since the log was opened.
+    pub(super) appended_bytes: u64,
 }
 
 impl View {
@@ -34,6 +36,7 @@ impl View {
             epochs,
             start_offset,
             end_offset,
+            appended_bytes: 0,
         }
     }
 
