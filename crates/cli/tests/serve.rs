@@ -4,7 +4,7 @@
 
 use std::{
     ffi::OsStr,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     os::unix::ffi::OsStrExt,
     path::Path,
@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use kohort_wire::{ErrorCode, Request, frame, messages::*};
 use rustix::{
     fs::{Mode, OFlags},
     process::{Pid, Signal, kill_process},
@@ -161,4 +162,108 @@ fn what_keeps_it_from_starting_is_one_line_and_a_failure() {
     let line = second.line_with("kohort: ");
     assert!(line.contains("another process"), "{line}");
     assert!(!second.child.wait().unwrap().success());
+}
+
+/// A connection for requests of one's own.
+struct Raw(TcpStream);
+
+impl Raw {
+    fn connect(address: &str) -> Raw {
+        let stream = TcpStream::connect(address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        Raw(stream)
+    }
+
+    fn bytes<R: Request>(version: i16, request: &R) -> Vec<u8> {
+        let frame = frame::encode_request(request, version, 1, Some("test")).unwrap();
+        frame.into_bytes().to_vec()
+    }
+
+    fn receive<R: Request>(&mut self, version: i16) -> R::Response {
+        let mut length = [0; 4];
+        self.0
+            .read_exact(&mut length)
+            .expect("the connection stays");
+        let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+        self.0.read_exact(&mut frame).unwrap();
+        frame::decode_response::<R>(frame.into(), version).unwrap()
+    }
+
+    fn ask<R: Request>(&mut self, version: i16, request: &R) -> R::Response {
+        self.0.write_all(&Raw::bytes(version, request)).unwrap();
+        self.receive::<R>(version)
+    }
+}
+
+/// What clients sent while it stood still came in time: nobody is put out before it is read.
+#[test]
+fn after_a_pause_what_has_arrived_counts_before_any_deadline() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = Vec::new();
+    for setting in [
+        "group.initial.rebalance.delay.ms=0",
+        "group.min.session.timeout.ms=100",
+        "kohort.connection.stall.timeout.ms=2000",
+        "connections.max.idle.ms=60000",
+    ] {
+        settings.extend(["-c", setting]);
+    }
+    let mut serve = Serve::start(folder.path(), &settings);
+    let ready = serve.line_with("ready on");
+    let address = ready.split("ready on ").nth(1).unwrap();
+    let address = address.split(' ').next().unwrap();
+
+    let mut member = Raw::connect(address);
+    let find = FindCoordinatorRequest {
+        key: "g".into(),
+        ..FindCoordinatorRequest::default()
+    };
+    assert_eq!(member.ask(3, &find).error_code, ErrorCode::NONE);
+    let join = JoinGroupRequest {
+        group_id: "g".into(),
+        session_timeout_ms: 2_500,
+        rebalance_timeout_ms: 2_500,
+        protocol_type: "consumer".into(),
+        protocols: vec![JoinGroupProtocol {
+            name: "range".into(),
+            ..JoinGroupProtocol::default()
+        }],
+        ..JoinGroupRequest::default()
+    };
+    // A version that does not have members come back with their ids.
+    let joined = member.ask(3, &join);
+    assert_eq!(joined.error_code, ErrorCode::NONE);
+    let sync = SyncGroupRequest {
+        group_id: "g".into(),
+        generation_id: joined.generation_id,
+        member_id: joined.member_id.clone(),
+        ..SyncGroupRequest::default()
+    };
+    assert_eq!(member.ask(1, &sync).error_code, ErrorCode::NONE);
+    let heartbeat = HeartbeatRequest {
+        group_id: "g".into(),
+        generation_id: joined.generation_id,
+        member_id: joined.member_id,
+        ..HeartbeatRequest::default()
+    };
+    let heartbeat = Raw::bytes(1, &heartbeat);
+    let mut slow = Raw::connect(address);
+    let (begun, rest) = heartbeat.split_at(7);
+    slow.0.write_all(begun).unwrap();
+
+    serve.signal(Signal::STOP);
+    member.0.write_all(&heartbeat).unwrap();
+    slow.0.write_all(rest).unwrap();
+    std::thread::sleep(Duration::from_secs(6));
+    serve.signal(Signal::CONT);
+    for client in [&mut member, &mut slow] {
+        let response = client.receive::<HeartbeatRequest>(1);
+        assert_eq!(response.error_code, ErrorCode::NONE);
+    }
+    assert!(serve.line_with("stood still").contains("stood still"));
+    // Who is gone is put out all the same.
+    let put_out = serve.line_with("heartbeat");
+    assert!(put_out.contains("group g"), "{put_out}");
 }

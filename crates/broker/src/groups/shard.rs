@@ -199,6 +199,7 @@ impl ShardTask {
         self.changes.mark_changed();
         let now = self.now(&mut shard);
         shard.loaded(now, &mut out);
+        let mut alarms_from = None;
         loop {
             if self.settle(&mut out).await.is_err() {
                 return End::Lost;
@@ -209,6 +210,7 @@ impl ShardTask {
             self.report_load(&shard);
             shard.set_pace(self.node.groups.pacing.pace());
             let alarm = shard.next_alarm().map(|at| self.node.clock.instant(at));
+            let alarm = alarm.map(|at| alarms_from.map_or(at, |from| at.max(from)));
             let alarm = alarm.into_iter().chain(self.load_due).min();
             tokio::select! {
                 input = self.inputs.recv() => match input {
@@ -231,7 +233,11 @@ impl ShardTask {
             self.take_queued(&mut shard, &mut out);
             let now = self.now(&mut shard);
             if shard.next_alarm().is_some_and(|at| at <= now) {
-                shard.on_alarm(now, &mut out);
+                // After a pause of the process heartbeats that came in time are yet to be read.
+                alarms_from = self.node.pauses.grace();
+                if alarms_from.is_none() {
+                    shard.on_alarm(now, &mut out);
+                }
             }
         }
     }
