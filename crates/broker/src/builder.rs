@@ -8,7 +8,6 @@ use std::{
 };
 
 use kohort_log::OpenFiles;
-use kohort_wire::ByteString;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{info, warn};
 
@@ -17,6 +16,7 @@ use crate::{
     clock::{Clock, WallClock},
     complaints::Complaints,
     data_folder::DataFolder,
+    endpoints::{ListenerSpec, listener_specs},
     fetching::Sessions,
     file_budget::file_budget,
     groups::Groups,
@@ -36,6 +36,8 @@ use crate::{
 pub struct Builder {
     folder: Option<PathBuf>,
     settings: Vec<(String, String)>,
+    listeners: Vec<String>,
+    advertised: Vec<String>,
     wall_clock: Option<WallClock>,
 }
 
@@ -94,16 +96,23 @@ pub enum StartError {
 }
 
 impl Builder {
-    /// Where to listen, as `host:port`, instead of on a free port of 127.0.0.1. Port 0 takes a free
-    /// one. The same as the setting `listeners`.
-    pub fn listen(self, address: impl Into<String>) -> Builder {
-        self.set("listeners", address)
+    /// Listens on `address`, as `host:port`, instead of on a free port of 127.0.0.1. Port 0 takes a
+    /// free one. Called again, it adds another listener. The same as the setting `listeners`, which
+    /// also takes a name for each: `INSIDE://0.0.0.0:9092`.
+    pub fn listen(mut self, address: impl Into<String>) -> Builder {
+        self.listeners.push(address.into());
+        let all = self.listeners.join(",");
+        self.set("listeners", all)
     }
 
-    /// Where clients are told to find the broker, as `host:port`. Without it, they are told the
-    /// address at which they have found it. The same as the setting `advertised.listeners`.
-    pub fn advertise(self, address: impl Into<String>) -> Builder {
-        self.set("advertised.listeners", address)
+    /// Tells clients to find the broker at `address`, as `host:port`. Without it, they are told the
+    /// address at which they have found it. With several listeners it is called once for each, in
+    /// the same order: a client is told the address of the listener through which it has come. The
+    /// same as the setting `advertised.listeners`.
+    pub fn advertise(mut self, address: impl Into<String>) -> Builder {
+        self.advertised.push(address.into());
+        let all = self.advertised.join(",");
+        self.set("advertised.listeners", all)
     }
 
     /// Keeps the data in a folder, which is created if need be. Without it, the data is in memory
@@ -145,9 +154,9 @@ impl Builder {
             values: &values,
         };
         let fixed = Fixed::new(&values);
-        let advertised = advertised(view)?;
+        let specs = listener_specs(view).map_err(StartError::Setting)?;
         // First of all, so that a port that is taken costs nothing else.
-        let listeners = listen(view, fixed.listen_backlog).await?;
+        let listeners = listen(&specs, fixed.listen_backlog).await?;
         let catalog = {
             let (values, node_id, clock) = (values.clone(), fixed.node_id, clock.clone());
             blocking(move || open(folder, values, node_id, clock)).await?
@@ -164,16 +173,16 @@ impl Builder {
             groups: Groups::new(),
             complaints: Complaints::new(),
             pauses: Pauses::new(),
-            advertised,
+            advertised: specs.into_iter().map(|spec| spec.advertised).collect(),
             stopping: CancellationToken::new(),
             connections: TaskTracker::new(),
             next_connection: AtomicU64::new(1),
         });
         let addresses: Vec<SocketAddr> = listeners.iter().map(|it| it.address).collect();
         let guests = Guests::new();
-        for listener in listeners {
+        for (index, listener) in listeners.into_iter().enumerate() {
             node.connections
-                .spawn(accept(listener, guests.clone(), Arc::clone(&node)));
+                .spawn(accept(listener, index, guests.clone(), Arc::clone(&node)));
         }
         node.connections.spawn(maintenance::run(Arc::clone(&node)));
         node.connections.spawn(pauses::watch(Arc::clone(&node)));
@@ -235,55 +244,18 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     }
 }
 
-/// `host:port` without the `PLAINTEXT://` that Kafka puts before it.
-fn without_protocol<'a>(setting: &str, address: &'a str) -> Result<&'a str, StartError> {
-    match address.split_once("://") {
-        None => Ok(address),
-        Some(("PLAINTEXT", address)) => Ok(address),
-        Some((protocol, _)) => Err(StartError::Setting(format!(
-            "{setting}: {protocol} is not offered, only PLAINTEXT"
-        ))),
-    }
-}
-
-fn advertised(view: View<'_>) -> Result<Option<(ByteString, u16)>, StartError> {
-    let name = "advertised.listeners";
-    let Some(address) = view
-        .text(name)
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
-    else {
-        return Ok(None);
-    };
-    let bad = || StartError::Setting(format!("{name} cannot be \"{address}\": it is host:port"));
-    let (host, port) = without_protocol(name, address)?
-        .rsplit_once(':')
-        .ok_or_else(bad)?;
-    let port = port.parse().map_err(|_| bad())?;
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    match host {
-        "" | "0.0.0.0" | "::" => Err(bad()),
-        host => Ok(Some((host.into(), port))),
-    }
-}
-
-async fn listen(view: View<'_>, backlog: u32) -> Result<Vec<Listener>, StartError> {
+async fn listen(specs: &[ListenerSpec], backlog: u32) -> Result<Vec<Listener>, StartError> {
     let mut listeners = Vec::new();
-    for address in list(view.text("listeners").unwrap_or_default()) {
+    for ListenerSpec { bind, .. } in specs {
         let failed = |source| StartError::Listen {
-            address: address.to_owned(),
+            address: bind.to_string(),
             source,
         };
-        let bare = without_protocol("listeners", address)?;
-        let everywhere;
-        let bare = match bare.strip_prefix(':') {
-            Some(port) => {
-                everywhere = format!("0.0.0.0:{port}");
-                &everywhere
-            }
-            None => bare,
+        let host = match &*bind.host {
+            "" => "0.0.0.0",
+            host => host,
         };
-        let found: Vec<SocketAddr> = tokio::net::lookup_host(bare)
+        let found: Vec<SocketAddr> = tokio::net::lookup_host((host, bind.port))
             .await
             .map_err(failed)?
             .collect();
@@ -294,9 +266,6 @@ async fn listen(view: View<'_>, backlog: u32) -> Result<Vec<Listener>, StartErro
             .copied()
             .ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
         listeners.push(Listener::bind(first, backlog).map_err(failed)?);
-    }
-    if listeners.is_empty() {
-        return Err(StartError::Setting("listeners is empty".to_owned()));
     }
     Ok(listeners)
 }

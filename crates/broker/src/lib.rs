@@ -45,6 +45,7 @@ mod builder;
 mod clock;
 mod complaints;
 mod data_folder;
+mod endpoints;
 mod fetching;
 mod file_budget;
 mod groups;

@@ -35,8 +35,9 @@ pub(crate) struct Node {
     pub(crate) response_holders: Holders,
     pub(crate) complaints: Complaints,
     pub(crate) pauses: Pauses,
-    /// Where clients are told to find the broker, when it is not where they have found it.
-    pub(crate) advertised: Option<(ByteString, u16)>,
+    /// For each listener, where its clients are told to find the broker, when it is not where they
+    /// have found it.
+    pub(crate) advertised: Vec<Option<(ByteString, u16)>>,
     /// Cancelled when the broker is to stop.
     pub(crate) stopping: CancellationToken,
     pub(crate) connections: TaskTracker,
@@ -54,9 +55,9 @@ impl Node {
 
     /// Where the peer is told to find the broker.
     pub(crate) fn endpoint(&self, peer: Peer) -> (ByteString, i32) {
-        match &self.advertised {
-            Some((host, port)) => (host.clone(), (*port).into()),
-            None => (host(peer.local), peer.local.port().into()),
+        match self.advertised.get(peer.listener) {
+            Some(Some((host, port))) => (host.clone(), (*port).into()),
+            _ => (host(peer.local), peer.local.port().into()),
         }
     }
 }

@@ -235,7 +235,7 @@ async fn settings_that_do_not_exist_or_cannot_be_keep_the_broker_from_starting()
     for (name, value, part) in [
         ("no.such.setting", "1", "no.such.setting"),
         ("num.partitions", "0", "num.partitions cannot be \"0\""),
-        ("listeners", "SSL://127.0.0.1:0", "SSL is not offered"),
+        ("listeners", "SSL://127.0.0.1:0", "only PLAINTEXT"),
         ("advertised.listeners", "nowhere", "advertised.listeners"),
     ] {
         let error = builder().set(name, value).start().await.unwrap_err();

@@ -296,3 +296,41 @@ async fn the_groups_topic_belongs_to_the_broker() {
     let refused = client.ask(3, grow).await;
     assert_eq!(refused.results[0].error_code, ErrorCode::INVALID_REQUEST);
 }
+
+/// Containers find the broker under one name, the host under another.
+#[tokio::test]
+async fn a_client_is_told_the_address_of_the_listener_through_which_it_came() {
+    let broker = builder()
+        .listen("127.0.0.1:0")
+        .advertise("kafka:9092")
+        .listen("127.0.0.1:0")
+        .advertise("[::1]:29092")
+        .start()
+        .await
+        .unwrap();
+    assert_eq!(broker.addresses().len(), 2);
+    for (address, expected) in broker
+        .addresses()
+        .iter()
+        .zip([("kafka", 9092), ("::1", 29092)])
+    {
+        let mut client = Client::connect_to(*address).await;
+        let metadata = client.ask(9, MetadataRequest::default()).await;
+        let told = &metadata.brokers[0];
+        assert_eq!((&*told.host, told.port), expected);
+        let cluster = DescribeClusterRequest {
+            endpoint_type: 1,
+            ..DescribeClusterRequest::default()
+        };
+        let cluster = client.ask(1, cluster).await;
+        let told = &cluster.brokers[0];
+        assert_eq!((&*told.host, told.port), expected);
+        let find = FindCoordinatorRequest {
+            coordinator_keys: vec!["g".into()],
+            ..FindCoordinatorRequest::default()
+        };
+        let found = client.ask(4, find).await;
+        let told = &found.coordinators[0];
+        assert_eq!((&*told.host, told.port), expected);
+    }
+}

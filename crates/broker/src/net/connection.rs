@@ -28,6 +28,8 @@ pub(crate) struct Peer {
     pub(crate) remote: SocketAddr,
     /// The broker's end: the address under which the client has found it.
     pub(crate) local: SocketAddr,
+    /// The listener through which it has come, by its place among the listeners.
+    pub(crate) listener: usize,
     pub(crate) connection: Connection,
 }
 

@@ -38,8 +38,8 @@ impl Listener {
     }
 }
 
-/// Accepts connections until the broker stops.
-pub(crate) async fn accept(listener: Listener, guests: Guests, node: Arc<Node>) {
+/// Accepts connections until the broker stops. `index` is the listener's place among all.
+pub(crate) async fn accept(listener: Listener, index: usize, guests: Guests, node: Arc<Node>) {
     let stopping = node.stopping.clone();
     loop {
         let accepted = tokio::select! {
@@ -47,7 +47,7 @@ pub(crate) async fn accept(listener: Listener, guests: Guests, node: Arc<Node>) 
             () = stopping.cancelled() => return,
         };
         match accepted {
-            Ok((stream, remote)) => start(stream, remote, &guests, &node),
+            Ok((stream, remote)) => start(stream, remote, index, &guests, &node),
             Err(error) => {
                 // Out of file descriptors, most likely: those who hold them must go first.
                 if node.complaints.admit() {
@@ -59,7 +59,13 @@ pub(crate) async fn accept(listener: Listener, guests: Guests, node: Arc<Node>) 
     }
 }
 
-fn start(stream: TcpStream, remote: SocketAddr, guests: &Guests, node: &Arc<Node>) {
+fn start(
+    stream: TcpStream,
+    remote: SocketAddr,
+    listener: usize,
+    guests: &Guests,
+    node: &Arc<Node>,
+) {
     let live = node.live();
     let guest = match guests.admit(remote.ip(), &live) {
         Ok(guest) => guest,
@@ -79,6 +85,7 @@ fn start(stream: TcpStream, remote: SocketAddr, guests: &Guests, node: &Arc<Node
     let peer = Peer {
         remote,
         local,
+        listener,
         connection: Connection(node.next_connection.fetch_add(1, Ordering::Relaxed)),
     };
     let connection_node = Arc::clone(node);

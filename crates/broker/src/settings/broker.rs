@@ -12,8 +12,9 @@ pub(crate) const BROKER: Table = Table {
     with_effect: &[
     // Who the broker is and where it is found.
     Definition::new("node.id", Int, "1", "The id of this broker.").rule(AtLeast(0)).at_start(),
-    Definition::new("listeners", List, "PLAINTEXT://127.0.0.1:9092", "Where the broker listens; port 0 takes a free one.").at_start(),
-    Definition::new("advertised.listeners", List, "", "Where clients are told to find the broker, when it is not where it listens.").unset().at_start(),
+    Definition::new("listeners", List, "PLAINTEXT://127.0.0.1:9092", "Where the broker listens: host:port or NAME://host:port, one or several; port 0 takes a free one.").at_start(),
+    Definition::new("advertised.listeners", List, "", "Where clients are told to find the broker, when it is not where it listens: for each listener one address, by name or in the same order. A client is told the one of the listener through which it has come.").unset().at_start(),
+    Definition::new("listener.security.protocol.map", List, "", "The protocol of each listener, as NAME:PROTOCOL. Only PLAINTEXT is supported.").unset().at_start(),
     Definition::new("log.dirs", List, "", "The folder of the data. Exactly one.").unset().at_start(),
     Definition::new("broker.rack", Text, "", "The rack of this broker.").unset().at_start(),
 

@@ -32,8 +32,12 @@ pub struct Client {
 
 impl Client {
     pub async fn connect(broker: &Broker) -> Client {
+        Client::connect_to(broker.address()).await
+    }
+
+    pub async fn connect_to(address: std::net::SocketAddr) -> Client {
         Client {
-            stream: TcpStream::connect(broker.address()).await.unwrap(),
+            stream: TcpStream::connect(address).await.unwrap(),
             correlation_id: 0,
         }
     }

@@ -26,14 +26,17 @@ pub(crate) const LOG_VARIABLE: &str = "KOHORT_LOG";
   kohort serve --in-memory -c num.partitions=3")]
 pub(crate) struct Serve {
     /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:9092].
+    ///
+    /// May be given several times.
     #[arg(
         long,
         short,
         value_name = "HOST:PORT",
         env = "KOHORT_LISTEN",
-        hide_env = true
+        hide_env = true,
+        value_delimiter = ','
     )]
-    listen: Option<String>,
+    listen: Vec<String>,
 
     /// Data folder, created if missing [default: kohort in the user's data folder].
     #[arg(
@@ -50,13 +53,17 @@ pub(crate) struct Serve {
     in_memory: bool,
 
     /// Address that clients connect to, if it differs from --listen.
+    ///
+    /// With several --listen, give one for each, in the same order: a client is told the address of
+    /// the listener through which it came.
     #[arg(
         long,
         value_name = "HOST:PORT",
         env = "KOHORT_ADVERTISE",
-        hide_env = true
+        hide_env = true,
+        value_delimiter = ','
     )]
-    advertise: Option<String>,
+    advertise: Vec<String>,
 
     /// Settings file in TOML.
     #[arg(long, value_name = "FILE", env = "KOHORT_CONFIG", hide_env = true)]

@@ -73,24 +73,28 @@ pub(super) fn gather(serve: &Serve) -> Result<Gathered, Failure> {
 }
 
 /// The flags that may also be variables: those are weaker than anything on the command line.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Flags<'a> {
-    listen: Option<&'a str>,
-    advertise: Option<&'a str>,
+    listen: Option<String>,
+    advertise: Option<String>,
     data_dir: Option<&'a Path>,
 }
 
 impl<'a> Flags<'a> {
     fn of(serve: &'a Serve) -> Flags<'a> {
+        let joined = |addresses: &[String]| {
+            let joined = addresses.join(",");
+            (!addresses.is_empty()).then_some(joined)
+        };
         Flags {
-            listen: serve.listen.as_deref(),
-            advertise: serve.advertise.as_deref(),
+            listen: joined(&serve.listen),
+            advertise: joined(&serve.advertise),
             data_dir: serve.data_dir.as_deref(),
         }
     }
 
-    fn of_variables(self) -> Flags<'a> {
-        self.filter(true)
+    fn of_variables(&self) -> Flags<'a> {
+        self.clone().filter(true)
     }
 
     fn of_command_line(self) -> Flags<'a> {
@@ -171,10 +175,10 @@ impl Sources {
     }
 
     fn set_flags(&mut self, flags: Flags<'_>) {
-        if let Some(listen) = flags.listen {
+        if let Some(listen) = &flags.listen {
             self.set("listeners", listen);
         }
-        if let Some(advertise) = flags.advertise {
+        if let Some(advertise) = &flags.advertise {
             self.set("advertised.listeners", advertise);
         }
         if let Some(folder) = flags.data_dir {
