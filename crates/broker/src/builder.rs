@@ -14,12 +14,12 @@ use tracing::{info, warn};
 use crate::{
     Broker,
     clock::{Clock, WallClock},
-    complaints::Complaints,
     data_folder::DataFolder,
     endpoints::{ListenerSpec, listener_specs},
     fetching::Sessions,
     file_budget::file_budget,
     groups::Groups,
+    log_limits::{self, LogLimits},
     logs::Logs,
     maintenance,
     net::{Budget, Guests, Holders, Listener, accept},
@@ -171,7 +171,7 @@ impl Builder {
             clock,
             catalog: Arc::new(catalog),
             groups: Groups::new(),
-            complaints: Complaints::new(),
+            log_limits: LogLimits::new(),
             pauses: Pauses::new(),
             advertised: specs.into_iter().map(|spec| spec.advertised).collect(),
             stopping: CancellationToken::new(),
@@ -186,6 +186,8 @@ impl Builder {
         }
         node.connections.spawn(maintenance::run(Arc::clone(&node)));
         node.connections.spawn(pauses::watch(Arc::clone(&node)));
+        node.connections
+            .spawn(log_limits::report(Arc::clone(&node)));
         info!(
             "ready on {} with data in {} (cluster {}, {} topics)",
             addresses

@@ -43,7 +43,6 @@ mod api;
 mod broker;
 mod builder;
 mod clock;
-mod complaints;
 mod data_folder;
 mod endpoints;
 mod fetching;
@@ -51,6 +50,7 @@ mod file_budget;
 mod groups;
 #[cfg(test)]
 mod lines;
+mod log_limits;
 mod logs;
 mod maintenance;
 mod net;

@@ -10,9 +10,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     clock::Clock,
-    complaints::Complaints,
     fetching::Sessions,
     groups::Groups,
+    log_limits::LogLimits,
     net::{Budget, Holders, Peer},
     pauses::Pauses,
     settings::{Fixed, Live},
@@ -33,7 +33,7 @@ pub(crate) struct Node {
     /// Memory for fetched records that wait to be sent.
     pub(crate) response_bytes: Budget,
     pub(crate) response_holders: Holders,
-    pub(crate) complaints: Complaints,
+    pub(crate) log_limits: LogLimits,
     pub(crate) pauses: Pauses,
     /// For each listener, where its clients are told to find the broker, when it is not where they
     /// have found it.

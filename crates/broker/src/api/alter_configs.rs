@@ -224,7 +224,9 @@ async fn alter_one(
             Ok(())
         })
         .await?;
-    tracing::info!("settings of {} changed", what(resource_type, name));
+    if call.node.log_limits.settings.admit() {
+        tracing::info!("settings of {} changed", what(resource_type, name));
+    }
     Ok(())
 }
 

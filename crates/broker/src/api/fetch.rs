@@ -244,7 +244,8 @@ impl Waiting<'_> {
             bytes_max,
             at_least_one,
         };
-        let read = || read(&snapshot, self.wanted, limits);
+        let log_limit = &self.node.log_limits.reads;
+        let read = || read(&snapshot, self.wanted, limits, log_limit);
         let batches = if is_cached {
             read()
         } else {

@@ -5,7 +5,10 @@ use kohort_log::{LogError, ReadLimit};
 use kohort_wire::ErrorCode;
 
 use super::Wanted;
-use crate::topics::{Partition, Snapshot};
+use crate::{
+    log_limits::LogRateLimiter,
+    topics::{Partition, Snapshot},
+};
 
 /// How much may be read.
 #[derive(Debug, Clone, Copy)]
@@ -49,14 +52,19 @@ impl Batches {
 
 /// Reads the partitions in their order. Each gets what its limit and the rest of the common one
 /// allow.
-pub(crate) fn read(snapshot: &Snapshot, wanted: &[Wanted], limits: Limits) -> Vec<Batches> {
+pub(crate) fn read(
+    snapshot: &Snapshot,
+    wanted: &[Wanted],
+    limits: Limits,
+    log_limit: &LogRateLimiter,
+) -> Vec<Batches> {
     let mut room = limits.bytes_max;
     let mut is_first = limits.at_least_one;
     wanted
         .iter()
         .map(|wanted| {
             let batches = match wanted.find(snapshot) {
-                Ok(partition) => read_partition(&partition, wanted, room, is_first),
+                Ok(partition) => read_partition(&partition, wanted, room, is_first, log_limit),
                 Err(code) => Batches::failed(code),
             };
             room = room.saturating_sub(batches.records.len());
@@ -66,7 +74,13 @@ pub(crate) fn read(snapshot: &Snapshot, wanted: &[Wanted], limits: Limits) -> Ve
         .collect()
 }
 
-fn read_partition(partition: &Partition, wanted: &Wanted, room: usize, is_first: bool) -> Batches {
+fn read_partition(
+    partition: &Partition,
+    wanted: &Wanted,
+    room: usize,
+    is_first: bool,
+    log_limit: &LogRateLimiter,
+) -> Batches {
     match wanted.current_leader_epoch {
         ..0 | crate::LEADER_EPOCH => {}
         _ => return Batches::failed(ErrorCode::UNKNOWN_LEADER_EPOCH),
@@ -107,7 +121,8 @@ fn read_partition(partition: &Partition, wanted: &Wanted, room: usize, is_first:
         Err(error @ LogError::OffsetOutOfRange { .. }) => Batches::failed(error.error_code()),
         Err(error) => {
             partition.failed(&error);
-            if !matches!(error, LogError::Corrupt { .. }) {
+            // Each consumer that asks meets it, again and again.
+            if !matches!(error, LogError::Corrupt { .. }) && log_limit.admit() {
                 tracing::warn!("{partition}: {error}");
             }
             Batches::failed(error.error_code())

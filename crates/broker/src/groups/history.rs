@@ -111,6 +111,10 @@ impl Writer {
             let lost = self.lost.swap(0, Ordering::Relaxed);
             match written {
                 Ok(()) if lost == 0 => {}
+                // Counted on, and said with the next line that may be logged.
+                Ok(()) if !self.node.log_limits.groups.admit() => {
+                    self.lost.fetch_add(lost, Ordering::Relaxed);
+                }
                 Ok(()) => warn!(
                     "{lost} events of groups are missing from their history: more came than could \
                      be written"

@@ -151,7 +151,7 @@ impl ShardTask {
                     return Some(shard);
                 }
                 Ok(Err(error)) => {
-                    if self.node.complaints.admit() {
+                    if self.node.log_limits.groups.admit() {
                         error!(
                             "the groups of {} are not available: {error}",
                             self.partition
@@ -318,7 +318,7 @@ impl ShardTask {
                 self.load_due = Some(Instant::now() + LOAD_INTERVAL);
             }
             if let Err(error) = self.write(out).await {
-                if self.node.complaints.admit() {
+                if self.node.log_limits.groups.admit() {
                     error!("{}: {error}; its groups are loaded again", self.partition);
                 }
                 *out = Outbox::default();
@@ -357,8 +357,11 @@ impl ShardTask {
             // A line of the log is one, whatever a client calls its group.
             let group_id = event.group_id.replace(char::is_control, " ");
             match event.what {
-                // There may be thousands after a start.
+                // There may be thousands after a start, and as many as a client makes up groups.
                 What::Loaded { .. } => debug!("group {group_id}: {}", event.what),
+                _ if !self.node.log_limits.groups.admit() => {
+                    debug!("group {group_id}: {}", event.what);
+                }
                 _ => info!("group {group_id}: {}", event.what),
             }
             if keeps_history {

@@ -78,7 +78,7 @@ impl End {
 pub(super) async fn serve(mut stream: TcpStream, peer: Peer, guest: Guest, node: Arc<Node>) {
     let end = run(&mut stream, peer, &guest, &node).await;
     node.groups.connection_closed(&node, peer.connection);
-    if end.is_strange() && node.complaints.admit() {
+    if end.is_strange() && node.log_limits.connections.admit() {
         warn!("connection from {} closed: {end}", peer.remote);
     } else {
         debug!("connection from {} closed: {end}", peer.remote);

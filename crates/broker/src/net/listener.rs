@@ -50,8 +50,10 @@ pub(crate) async fn accept(listener: Listener, index: usize, guests: Guests, nod
             Ok((stream, remote)) => start(stream, remote, index, &guests, &node),
             Err(error) => {
                 // Out of file descriptors, most likely: those who hold them must go first.
-                if node.complaints.admit() {
+                if node.log_limits.connections.admit() {
                     warn!("accepting a connection failed: {error}");
+                } else {
+                    debug!("accepting a connection failed: {error}");
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -70,8 +72,10 @@ fn start(
     let guest = match guests.admit(remote.ip(), &live) {
         Ok(guest) => guest,
         Err(reason) => {
-            if node.complaints.admit() {
+            if node.log_limits.connections.admit() {
                 warn!("connection from {remote} refused: {reason}");
+            } else {
+                debug!("connection from {remote} refused: {reason}");
             }
             return;
         }
