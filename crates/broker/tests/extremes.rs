@@ -105,7 +105,7 @@ impl Extremes {
     }
 
     fn maybe(&mut self) -> Option<ByteString> {
-        (self.number() % 2 == 0).then(|| self.text())
+        self.number().is_multiple_of(2).then(|| self.text())
     }
 
     fn texts(&mut self) -> Vec<ByteString> {
