@@ -143,7 +143,7 @@ async fn an_answer_over_the_limit_ends_the_connection() {
     peer.0.write_u32(1001).await.unwrap();
     let error = call.await.unwrap_err();
     assert!(
-        error.to_string().contains("an answer of 1001 bytes"),
+        error.to_string().contains("a response of 1001 bytes"),
         "{error}"
     );
 }
