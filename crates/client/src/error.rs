@@ -3,6 +3,7 @@
 use std::{fmt, io, sync::Arc, time::Duration};
 
 use bytestring::ByteString;
+use kohort_group::text::{printable_line, printable_name};
 use kohort_wire::{
     ApiKey, ErrorCode,
     codec::{DecodeError, EncodeError},
@@ -47,11 +48,14 @@ impl fmt::Display for Subject {
             Subject::Cluster => f.write_str("the cluster"),
             Subject::Broker(id) if *id < 0 => f.write_str("the bootstrap server"),
             Subject::Broker(id) => write!(f, "broker {id}"),
-            Subject::Topic(topic) => write!(f, "topic {topic}"),
+            Subject::Topic(topic) => write!(f, "topic {}", printable_name(topic)),
             Subject::Partition(partition) => write!(f, "partition {partition}"),
-            Subject::Group(group) => write!(f, "group {group}"),
-            Subject::Member { group, member } => write!(f, "member {member} of group {group}"),
-            Subject::Named(name) => f.write_str(name),
+            Subject::Group(group) => write!(f, "group {}", printable_name(group)),
+            Subject::Member { group, member } => {
+                let (group, member) = (printable_name(group), printable_name(member));
+                write!(f, "member {member} of group {group}")
+            }
+            Subject::Named(name) => f.write_str(&printable_name(name)),
         }
     }
 }
@@ -225,6 +229,8 @@ fn words(code: &ErrorCode, message: &Option<ByteString>) -> String {
     let Some(words) = message.or(code.meaning()) else {
         return String::new();
     };
+    // The broker's words may contain what another client calls itself.
+    let words = printable_line(words);
     let mut chars = words.trim_end_matches('.').chars();
     let first = chars.next().map(
         |first| match chars.as_str().starts_with(char::is_uppercase) {
@@ -383,6 +389,18 @@ mod tests {
             answered(ErrorCode(999), Some("")),
             "topic t: (Metadata was answered with error code 999)"
         );
+    }
+
+    #[test]
+    fn names_and_words_of_others_stay_in_their_line() {
+        let error = Error::Kafka {
+            api: ApiKey::Metadata,
+            subject: Subject::Group("g\nfake line\u{1b}[2J".into()),
+            code: ErrorCode::INVALID_REQUEST,
+            message: Some("no\r\u{202e}".into()),
+        };
+        let text = error.to_string();
+        assert_eq!(kohort_group::text::printable(&text), text);
     }
 
     #[test]

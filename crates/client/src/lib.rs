@@ -66,6 +66,7 @@ pub use bytestring::ByteString;
 pub use committed::CommittedOffset;
 pub use consumer::{Consumer, ConsumerConfig};
 pub use error::{Each, Error, Result, Subject};
+pub use kohort_group::text;
 pub use kohort_wire::{ApiKey, ErrorCode, Uuid};
 pub use list_offsets::{IsolationLevel, ListedOffset, OffsetSpec};
 pub use producer::{Producer, ProducerConfig, ProducerRecord};

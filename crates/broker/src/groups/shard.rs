@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use kohort_group::coordinator::{Config, Outbox, Record, Reply, Shard, Token, history::What};
+use kohort_group::{
+    coordinator::{Config, Outbox, Record, Reply, Shard, Token, history::What},
+    text::printable_name,
+};
 use kohort_wire::ErrorCode;
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -355,7 +358,7 @@ impl ShardTask {
         let keeps_history = self.node.live().keeps_group_events;
         for event in out.events.drain(..) {
             // A line of the log is one, whatever a client calls its group.
-            let group_id = event.group_id.replace(char::is_control, " ");
+            let group_id = printable_name(&event.group_id);
             match event.what {
                 // There may be thousands after a start, and as many as a client makes up groups.
                 What::Loaded { .. } => debug!("group {group_id}: {}", event.what),

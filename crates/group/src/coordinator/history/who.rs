@@ -1,11 +1,13 @@
 //! Who an event speaks of, and lists that stay short.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
-use crate::coordinator::{Caller, Id};
-
-/// How many characters of a client's own words an event holds. Java clients cut their reasons here.
-const WORDS_MAX: usize = 255;
+use crate::{
+    coordinator::{Caller, Id},
+    text::{NAME_CHARS_MAX, printable},
+};
 
 /// A member, or somebody else who asked for something.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -52,20 +54,16 @@ pub(crate) fn short(text: &Id) -> Id {
 }
 
 fn is_clean(text: &str) -> bool {
-    text.len() <= WORDS_MAX && !text.contains(char::is_control)
+    text.len() <= NAME_CHARS_MAX && matches!(printable(text), Cow::Borrowed(_))
 }
 
-/// A peer's words as part of a line: cut where they are long, without control characters.
+/// A peer's words as part of a line: printable, and cut if they are long.
 pub(crate) fn clean(text: &str) -> Id {
     if is_clean(text) {
         return text.into();
     }
-    let safe = |character: char| match character.is_control() {
-        true => ' ',
-        false => character,
-    };
-    let cut: String = text.chars().take(WORDS_MAX).map(safe).collect();
-    cut.into()
+    let cut: String = text.chars().take(NAME_CHARS_MAX).collect();
+    printable(&cut).into()
 }
 
 /// The first of many, and how many there are.
@@ -132,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_a_peer_says_stays_one_line_and_short() {
-        assert_eq!(&*clean("a\nb\u{1b}[2J"), "a b [2J");
-        assert_eq!(clean(&"é".repeat(10_000)).chars().count(), WORDS_MAX);
+        assert_eq!(&*clean("a\nb\u{1b}[2J"), "a\u{fffd}b\u{fffd}[2J");
+        assert_eq!(clean(&"é".repeat(10_000)).chars().count(), NAME_CHARS_MAX);
     }
 }
