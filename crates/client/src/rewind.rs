@@ -262,10 +262,7 @@ pub(crate) async fn execute(
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    if remembered(cluster, group_id, BEFORE_REWIND_MEMBER, Some(&names))
-        .await?
-        .is_none()
-    {
+    if !is_known(cluster, group_id, &names).await? {
         commit_elsewhere(cluster, group_id, steps).await?;
         return Ok(steps.to_vec());
     }
@@ -302,6 +299,16 @@ pub(crate) async fn execute(
     refused(group_id, commit_response(ask.await?))?;
     let last = last_rewind(cluster, group_id).await?;
     Ok(last.map_or_else(|| steps.to_vec(), |last| last.steps))
+}
+
+/// Whether the coordinator of the group knows rewinds: only kohort's answers this in its own form.
+pub(crate) async fn is_known(
+    cluster: &Cluster,
+    group_id: &str,
+    partitions: &[TopicPartition],
+) -> Result<bool> {
+    let asked = remembered(cluster, group_id, BEFORE_REWIND_MEMBER, Some(partitions));
+    Ok(asked.await?.is_some())
 }
 
 /// The offset with the mark that makes a commit a rewind.

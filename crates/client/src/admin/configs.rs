@@ -149,8 +149,34 @@ pub struct ConfigEntry {
     pub sensitive: bool,
     /// Whether it can only be set in the broker's properties file.
     pub read_only: bool,
+    /// The type of its value.
+    pub config_type: ConfigType,
     /// What the setting means, if that was asked for.
     pub documentation: Option<ByteString>,
+}
+
+/// The type of a setting's value (KIP-569).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConfigType {
+    /// `true` or `false`.
+    Boolean,
+    /// A whole number or a decimal fraction.
+    Number,
+    /// Texts, separated by commas.
+    List,
+    /// A text, or a type that the broker does not tell.
+    Text,
+}
+
+impl ConfigType {
+    fn of_number(number: i8) -> ConfigType {
+        match number {
+            1 => ConfigType::Boolean,
+            3..=6 => ConfigType::Number,
+            7 => ConfigType::List,
+            _ => ConfigType::Text,
+        }
+    }
 }
 
 /// A change of a setting.
@@ -218,6 +244,7 @@ impl Admin {
             source: ConfigSource::of_number(config.config_source),
             sensitive: config.is_sensitive,
             read_only: config.read_only,
+            config_type: ConfigType::of_number(config.config_type),
             documentation: config.documentation.filter(|_| documentation),
         });
         Ok(entries.collect())

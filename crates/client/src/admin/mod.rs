@@ -39,7 +39,9 @@ mod rewind;
 mod topics;
 
 pub use cluster::{BrokerDescription, ClusterDescription};
-pub use configs::{ConfigEntry, ConfigOperation, ConfigResource, ConfigResourceType, ConfigSource};
+pub use configs::{
+    ConfigEntry, ConfigOperation, ConfigResource, ConfigResourceType, ConfigSource, ConfigType,
+};
 pub use describe_groups::{GroupDescription, MemberDescription, MemberProtocol};
 pub use group_events::GroupEvents;
 pub use groups::{GroupFilter, GroupListing, GroupState, GroupType, MemberToRemove};

@@ -45,6 +45,16 @@ impl Admin {
         rewind::plan(&self.cluster, group_id, partitions, clamp).await
     }
 
+    /// Whether the cluster can rewind the group while its members run, as `kohort serve` can. On other
+    /// clusters only a group without members can be rewound. `partitions` are those to rewind.
+    pub async fn rewinds_live_groups(
+        &self,
+        group_id: &str,
+        partitions: &[TopicPartition],
+    ) -> Result<bool> {
+        rewind::is_known(&self.cluster, group_id, partitions).await
+    }
+
     /// Finds out what undoing the group's last rewind would go back to, and changes nothing. Only
     /// `kohort serve` remembers that, for the last rewind of each group.
     pub async fn plan_undo(&self, group_id: &str, clamp: bool) -> Result<Vec<RewindStep>> {

@@ -11,7 +11,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicI32, Ordering},
+        atomic::{AtomicBool, AtomicI32, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -38,6 +38,10 @@ use super::{
 };
 use crate::{Error, Result};
 
+/// Why no connection came about, if the server has accepted it.
+const SILENT: &str = "it accepts connections but does not answer: it may be overloaded, expect TLS \
+    (security.protocol), or not be a Kafka broker";
+
 /// A connection to a broker. Cloning it gives another handle of the same connection; when the last
 /// handle and the last awaited answer are gone, it is closed.
 #[derive(Debug, Clone)]
@@ -59,6 +63,7 @@ impl Connection {
     /// Connects to `address`, where broker `broker` is expected (negative if not known), and
     /// agrees on versions.
     pub async fn open(broker: i32, address: &str, config: &ClientConfig) -> Result<Connection> {
+        let is_connected = AtomicBool::new(false);
         let opening = async {
             let failed = |source: io::Error| {
                 not_by_tls(address, &source).unwrap_or_else(|| Error::Connect {
@@ -68,6 +73,7 @@ impl Connection {
                 })
             };
             let transport = Transport::connect(address, config).await.map_err(failed)?;
+            is_connected.store(true, Ordering::Relaxed);
             Opening::new(broker, address, config, transport)
                 .finish()
                 .await
@@ -80,7 +86,10 @@ impl Connection {
                 address: address.to_owned(),
                 source: Arc::new(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    format!("no answer within {} ms", config.connect_timeout.as_millis()),
+                    match is_connected.load(Ordering::Relaxed) {
+                        true => SILENT,
+                        false => "no answer",
+                    },
                 )),
             }),
         }
