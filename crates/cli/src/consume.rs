@@ -7,52 +7,60 @@ use std::{
 };
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 use kohort::{
-    Admin, ByteString, CommittedOffset, Consumer, ConsumerConfig, ErrorCode, OffsetSpec,
-    TopicPartition,
+    Admin, ByteString, CommittedOffset, Consumer, OffsetSpec, TopicPartition,
     consumer::{ConsumerRecord, GroupProtocol, OffsetReset, Records, Seek},
 };
-use regex::Regex;
 
 use crate::{
     client::Connect,
+    completion,
     failure::Failure,
     format::{self, Format},
     offsets::Position,
+    output::remark,
     signals::Signals,
-    topic_pattern::Subscription,
     topics::listed_offsets,
 };
+use subscription::Subscription;
+use tokio::time::Instant;
 
+mod subscription;
+
+/// With `--exit`: how often a member without partitions looks whether that stays so.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// With `--exit`: after how many such looks in a row it ends.
+const LOOKS: u32 = 3;
+
+/// Print the records of a topic, alone or as a member of a group
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  kohort consume orders -e
-  kohort consume orders -o -10 -f '%p %o %k=%s\\n'
+  kohort consume -t orders -o beginning -e
+  kohort consume -t orders -o s@2026-11-29T14:00 -f '%p %o %k=%s\\n'
   kohort consume -G billing orders payments
-  kohort consume -G audit '^orders-'")]
+  kohort consume -G billing '^ord'")]
 pub(crate) struct Consume {
-    #[command(flatten)]
-    connect: Connect,
-    /// Topic to read, without a group.
-    #[arg(short, long, conflicts_with_all = ["group", "topics"])]
+    /// Topic to read, without a group
+    #[arg(short, long, required_unless_present = "group",
+          add = ArgValueCandidates::new(completion::topics))]
     topic: Option<String>,
-    /// Join this group; printed records are committed.
-    #[arg(short = 'G', long, conflicts_with = "partition", requires = "topics")]
-    group: Option<String>,
-    /// Topics to read; in a group also patterns, such as '^orders'.
+    /// Group to join, and the topics it reads; printed records are committed
     ///
-    /// A pattern starts with ^ and has to match only the beginning of a name: '^orders' reads orders
-    /// and orders-eu, '^orders$' reads only orders.
-    #[arg(required_unless_present = "topic")]
-    topics: Vec<String>,
-    /// Read only this partition; can be repeated.
+    /// Each member of the group reads some of the partitions. A topic that begins with ^ is a regular
+    /// expression for the beginning of topic names: ^ord matches orders, ^ord$ only ord.
+    #[arg(short = 'G', long, num_args = 2.., value_names = ["GROUP", "TOPIC"],
+          conflicts_with_all = ["topic", "partition"])]
+    group: Vec<String>,
+    /// Only this partition; repeatable
     #[arg(short, long)]
     partition: Vec<i32>,
-    /// Where to start: beginning, end, an offset, -N or s@MS [default: beginning].
+    /// Where to start: beginning, end, an offset, -N, or s@TIME [default: beginning]
     ///
-    /// -N reads the last N records of each partition. s@MS starts at a time in milliseconds since
-    /// 1970; e@MS, given as well, stops at one. In a group, beginning or end applies to partitions
-    /// without a committed offset.
+    /// -N means the last N records of each partition; s@TIME the records since a time, as
+    /// milliseconds since 1970 or such as s@2026-11-29T20:00 (UTC). e@TIME, also in addition, says
+    /// where to stop. In a group, beginning or end applies to partitions without a committed offset.
     #[arg(
         short,
         long = "offset",
@@ -60,31 +68,35 @@ pub(crate) struct Consume {
         value_name = "POSITION"
     )]
     offsets: Vec<Position>,
-    /// Stop after this many records.
-    #[arg(short, long, value_name = "RECORDS")]
+    /// Stop after this many records
+    #[arg(short, long)]
     count: Option<u64>,
-    /// Stop at the end offsets seen at startup.
+    /// Stop at the end offsets seen at startup
+    ///
+    /// A member of a group stops when it has read everything in its partitions.
     #[arg(short, long = "exit")]
     exit_at_end: bool,
-    /// Output format, such as '%k=%s\n'; see --help.
+    /// Output format with %t %p %o %k %s %T %h and \n
     ///
-    /// %t topic, %p partition, %o offset, %T timestamp, %k key, %K length of the key, %s value,
-    /// %S length of the value, %h headers, %% a percent sign; and \n, \t, \xHH.
+    /// %t topic, %p partition, %o offset, %k key, %K its length, %s value, %S its length, %T
+    /// timestamp, %h headers, %% a percent sign; \n, \t and the like as in C.
     #[arg(short, long, conflicts_with = "json")]
     format: Option<Format>,
-    /// Print each record as a line of JSON.
+    /// Print each record as a line of JSON
     #[arg(short = 'J', long)]
     json: bool,
-    /// Print keys too, with this between key and value.
+    /// Print the key too, followed by this separator
     #[arg(short = 'K', long, value_name = "SEPARATOR", conflicts_with_all = ["json", "format"],
           value_parser = crate::produce::unescape)]
     key_separator: Option<String>,
-    /// Group protocol: auto, consumer or classic.
+    /// Group protocol: auto, consumer or classic
     #[arg(long, default_value = "auto", value_parser = protocol)]
     protocol: GroupProtocol,
-    /// Join as a static member with this instance id.
+    /// Instance id of a static member
     #[arg(long, value_name = "ID", requires = "group")]
     instance_id: Option<String>,
+    #[command(flatten)]
+    connect: Connect,
 }
 
 fn protocol(name: &str) -> Result<GroupProtocol, String> {
@@ -92,7 +104,7 @@ fn protocol(name: &str) -> Result<GroupProtocol, String> {
         "auto" => Ok(GroupProtocol::Auto),
         "consumer" => Ok(GroupProtocol::Consumer),
         "classic" => Ok(GroupProtocol::Classic),
-        _ => Err("write auto, consumer or classic".to_owned()),
+        _ => Err("expected auto, consumer or classic".to_owned()),
     }
 }
 
@@ -101,120 +113,68 @@ impl Consume {
         let mut signals = Signals::new()?;
         let mut ends = Ends::new(self.count);
         let begun = async {
-            match &self.group {
-                Some(group) => self.join(group, &self.topics).await,
+            match self.group.split_first() {
+                Some((group, topics)) => self.join(group, topics).await,
                 None => self.read(&mut ends).await.map(Some),
             }
         };
-        let consumer = tokio::select! {
+        let begun = tokio::select! {
             begun = begun => begun?,
             () = signals.next() => return Ok(()),
         };
-        let Some(mut consumer) = consumer else {
+        // None of the topics exists: that is the end already.
+        let Some(mut consumer) = begun else {
             return Ok(());
         };
         let printed = self.print(&mut consumer, &mut ends, &mut signals).await;
         let closed = tokio::select! {
             closed = consumer.close_within(Duration::from_secs(10)) => closed.map_err(Failure::from),
             () = signals.next() => {
-                Err(Failure::new("stopped at once, by a second signal, without leaving the group"))
+                Err(Failure::new("stopped by a second signal before leaving the group"))
             }
         };
         printed?;
         closed
     }
 
-    fn config(&self) -> Result<ConsumerConfig, Failure> {
-        Ok(ConsumerConfig {
-            client: self.connect.config()?,
-            ..ConsumerConfig::default()
-        })
-    }
-
-    /// A member of the group; `None` if it is to stop at the end and there is no topic to read.
     async fn join(&self, group: &str, topics: &[String]) -> Result<Option<Consumer>, Failure> {
-        let subscription = Subscription::parse(topics)?;
-        let offset_reset = match self.offsets.as_slice() {
+        let mut config = self.connect.consumer_config()?;
+        config.offset_reset = match self.offsets.as_slice() {
             [] | [Position::Beginning | Position::Stored] => OffsetReset::Earliest,
             [Position::End] => OffsetReset::Latest,
             _ => {
                 return Err(Failure::new(
-                    "--offset: a group continues where it stopped; only beginning or end is possible, \
-                     for partitions without a committed offset",
+                    "--offset: a group continues at its committed offsets; only beginning or end, \
+                     for partitions without one, can be chosen (see kohort groups rewind)",
                 ));
             }
         };
-        let config = ConsumerConfig {
-            group_protocol: self.protocol,
-            group_instance_id: self.instance_id.as_deref().map(Into::into),
-            offset_reset,
-            ..self.config()?.group(group)
-        };
-        let is_any = match &subscription {
-            Subscription::Names(names) => self.report_missing(names).await?,
-            Subscription::Pattern(regex) => self.report_unmatched(regex, topics).await?,
-        };
-        if self.exit_at_end && !is_any {
+        config.group_protocol = self.protocol;
+        if let Some(id) = &self.instance_id {
+            config.group_instance_id = Some(id.as_str().into());
+        }
+        let subscription = Subscription::new(topics)?;
+        // Everything is asked before the consumer becomes a member: from then on an interruption has
+        // to leave the group.
+        let admin = self.connect.admin().await?;
+        let missing = subscription.missing(&admin).await?;
+        if self.exit_at_end && missing.is_all {
+            remark(missing);
             return Ok(None);
         }
-        let consumer = Consumer::connect(config).await?;
-        // Nothing is awaited once it is a member, so that an interrupted program leaves the group.
+        if !missing.is_none() {
+            remark(format_args!("{missing} yet"));
+        }
+        let consumer = self.connect.consumer(config.group(group)).await?;
         match subscription {
-            Subscription::Names(names) => consumer.subscribe(names.iter().map(String::as_str))?,
-            Subscription::Pattern(regex) => consumer.subscribe_regex(regex.as_str())?,
+            Subscription::Pattern { regex, .. } => consumer.subscribe_regex(regex)?,
+            Subscription::Topics(names) => consumer.subscribe(names)?,
         }
         Ok(Some(consumer))
     }
 
-    /// Reports the topics that don't exist: a misspelled one would be waited for without a word.
-    /// Returns whether any exists.
-    async fn report_missing(&self, topics: &[String]) -> Result<bool, Failure> {
-        let admin = self.connect.admin().await?;
-        let names: Vec<ByteString> = topics.iter().map(|name| name.as_str().into()).collect();
-        let mut is_any = false;
-        for (topic, described) in admin.describe_topics(&names).await? {
-            let code = described.err().and_then(|error| error.code());
-            match code {
-                Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) => eprintln!(
-                    "kohort: topic {topic} does not exist{}",
-                    self.unless_it_stops()
-                ),
-                _ => is_any = true,
-            }
-        }
-        Ok(is_any)
-    }
-
-    /// Reports it if no topic matches. Returns whether any does.
-    async fn report_unmatched(&self, regex: &Regex, topics: &[String]) -> Result<bool, Failure> {
-        let whole = Regex::new(&format!("^(?:{})$", regex.as_str()));
-        let whole = whole.map_err(|error| Failure::new(error.to_string()))?;
-        let admin = self.connect.admin().await?;
-        let existing = admin.list_topics(false).await?;
-        let is_any = existing.iter().any(|topic| whole.is_match(&topic.name));
-        if !is_any {
-            eprintln!(
-                "kohort: no topic matches {}{}",
-                topics.join(" "),
-                self.unless_it_stops()
-            );
-        }
-        Ok(is_any)
-    }
-
-    fn unless_it_stops(&self) -> &'static str {
-        match self.exit_at_end {
-            true => "",
-            false => " yet; waiting for it to be created",
-        }
-    }
-
     async fn read(&self, ends: &mut Ends) -> Result<Consumer, Failure> {
-        let topic = match (&self.topic, &self.topics[..]) {
-            (Some(topic), _) => ByteString::from(topic.as_str()),
-            (None, [topic]) => ByteString::from(topic.as_str()),
-            _ => return Err(Failure::new("only a group reads several topics: -G GROUP")),
-        };
+        let topic = ByteString::from(self.topic.as_deref().unwrap_or_default());
         let admin = self.connect.admin().await?;
         let partitions = self.partitions(&admin, topic).await?;
         let starts = self.starts(&admin, &partitions).await?;
@@ -239,7 +199,10 @@ impl Consume {
                     .collect(),
             );
         }
-        let consumer = Consumer::connect(self.config()?).await?;
+        let consumer = self
+            .connect
+            .consumer(self.connect.consumer_config()?)
+            .await?;
         consumer.assign(partitions.into_iter().zip(starts))?;
         Ok(consumer)
     }
@@ -251,7 +214,9 @@ impl Consume {
     ) -> Result<Vec<TopicPartition>, Failure> {
         let mut described = admin.describe_topics(std::slice::from_ref(&topic)).await?;
         let Some((_, described)) = described.pop() else {
-            return Err(Failure::new(format!("topic {topic} was not described")));
+            return Err(Failure::new(format!(
+                "the cluster did not describe topic {topic}"
+            )));
         };
         let count = described?.partitions.len() as i32;
         let numbers = match self.partition.is_empty() {
@@ -260,7 +225,8 @@ impl Consume {
         };
         if let Some(unknown) = numbers.iter().find(|number| !(0..count).contains(*number)) {
             return Err(Failure::new(format!(
-                "topic {topic} has no partition {unknown}: it has {count}, from 0"
+                "topic {topic} has no partition {unknown}: it has partitions 0 to {}",
+                count - 1
             )));
         }
         Ok(numbers
@@ -280,7 +246,9 @@ impl Consume {
             .filter(|position| !matches!(position, Position::Until(_)));
         let start = starts.next().copied().unwrap_or(Position::Beginning);
         if starts.next().is_some() {
-            return Err(Failure::new("--offset: two places to begin at"));
+            return Err(Failure::new(
+                "--offset: there are two positions to start at",
+            ));
         }
         let seek = match start {
             Position::Beginning | Position::Until(_) => Seek::Earliest,
@@ -289,7 +257,7 @@ impl Consume {
             Position::From(time) => Seek::Timestamp(time),
             Position::Stored => {
                 return Err(Failure::new(
-                    "--offset stored: only a group has stored offsets (-G)",
+                    "--offset stored: only a group (-G) has committed offsets",
                 ));
             }
             Position::BeforeEnd(count) => {
@@ -306,7 +274,7 @@ impl Consume {
         Ok(vec![seek; partitions.len()])
     }
 
-    /// Prints records until the end, or until somebody interrupts.
+    /// Prints records until the end or an interruption.
     async fn print(
         &self,
         consumer: &mut Consumer,
@@ -316,6 +284,7 @@ impl Consume {
         let format = self.format.clone();
         let format = format.unwrap_or_else(|| Format::line(self.key_separator.as_deref()));
         let mut out = io::BufWriter::new(io::stdout().lock());
+        let mut idle = Idle::default();
         while !ends.reached() {
             let records = tokio::select! {
                 records = consumer.poll_for(Duration::from_millis(200)) => records?,
@@ -326,15 +295,44 @@ impl Consume {
             // Only what has been printed is committed.
             if printed == records.len() {
                 consumer.finish();
-            } else if self.group.is_some() {
+            } else if !self.group.is_empty() {
                 consumer.commit_offsets(&after(&records, printed)).await?;
             }
             ends.drop_done(consumer)?;
-            if self.exit_at_end && self.group.is_some() && records.is_empty() {
-                ends.group_is_done |= is_done(consumer)?;
+            if self.exit_at_end && !self.group.is_empty() && records.is_empty() {
+                ends.group_is_done |=
+                    is_done(consumer)? || self.is_idle(consumer, &mut idle).await?;
             }
         }
         Ok(())
+    }
+
+    /// Whether this member has no partitions, and the group is not about to give it any: the other
+    /// members have them all.
+    async fn is_idle(&self, consumer: &Consumer, idle: &mut Idle) -> Result<bool, Failure> {
+        if !consumer.assignment().is_empty() {
+            *idle = Idle::default();
+            return Ok(false);
+        }
+        if idle
+            .looked_at
+            .is_some_and(|at| at.elapsed() < LOOK_INTERVAL)
+        {
+            return Ok(false);
+        }
+        idle.looked_at = Some(Instant::now());
+        let admin = Admin::new(consumer.cluster().clone());
+        // A group that does not exist yet is about to.
+        let group = crate::history::view(&admin, &self.group[0]).await?;
+        idle.looks = match group.is_some_and(|group| group.is_stable()) {
+            true => idle.looks + 1,
+            false => 0,
+        };
+        if idle.looks < LOOKS {
+            return Ok(false);
+        }
+        remark("this member was assigned no partitions");
+        Ok(true)
     }
 
     fn print_records(
@@ -369,7 +367,7 @@ fn after(records: &Records, count: usize) -> Vec<(TopicPartition, CommittedOffse
     next.into_iter().collect()
 }
 
-/// The offsets of partitions. Where one cannot be had nobody knows where to begin or to end.
+/// The offsets of partitions: all of them, since one that is unknown leaves no place to start or stop.
 async fn known(
     admin: &Admin,
     partitions: &[TopicPartition],
@@ -379,7 +377,15 @@ async fn known(
     Ok(listed.into_iter().collect::<Result<_, _>>()?)
 }
 
-/// Whether a member of a group has come to the end of all that it has.
+/// A member that has no partitions.
+#[derive(Debug, Default)]
+struct Idle {
+    looked_at: Option<Instant>,
+    /// How many looks in a row found the group stable.
+    looks: u32,
+}
+
+/// Whether a member of a group has read everything in its partitions.
 fn is_done(consumer: &Consumer) -> Result<bool, Failure> {
     let assignment = consumer.assignment();
     for partition in &assignment {
@@ -390,12 +396,12 @@ fn is_done(consumer: &Consumer) -> Result<bool, Failure> {
     Ok(!assignment.is_empty())
 }
 
-/// Where to end.
+/// Where to stop.
 #[derive(Debug)]
 struct Ends {
-    /// How many records are still wanted.
+    /// How many more records to print.
     left: Option<u64>,
-    /// By partition, the offset at which to end; those that are done are taken out.
+    /// By partition, the offset at which to stop; finished partitions are removed.
     stop_at: Option<BTreeMap<TopicPartition, i64>>,
     group_is_done: bool,
 }
@@ -415,8 +421,8 @@ impl Ends {
             || self.stop_at.as_ref().is_some_and(BTreeMap::is_empty)
     }
 
-    /// Takes out the partitions that have been read up to where they are to end. The position
-    /// counts, not the last record: a partition may be empty, or end in a gap.
+    /// Removes the partitions that have been read to where they stop. The position counts, not the
+    /// last record: a partition may be empty, or end with a gap.
     fn drop_done(&mut self, consumer: &Consumer) -> Result<(), Failure> {
         let Some(stop_at) = &mut self.stop_at else {
             return Ok(());
@@ -436,7 +442,7 @@ impl Ends {
         Ok(())
     }
 
-    /// Whether a record is to be printed.
+    /// Whether to print a record.
     fn take(&mut self, record: &ConsumerRecord<'_>) -> bool {
         if self.left == Some(0) {
             return false;

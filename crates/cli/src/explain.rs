@@ -6,20 +6,23 @@ use std::{
 };
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 use jiff::Timestamp;
 use kohort::{
-    Admin, OffsetSpec, TopicPartition,
+    Admin, ByteString,
     admin::GroupEvents,
     history::{Explanation, PartitionLag, PendingRewind, Recent, View, explain},
 };
 
 use crate::{
     client::Connect,
+    completion,
     failure::Failure,
-    history::{Looks, clock, view},
+    history::{Looks, view},
+    lag::{Bounds, committed},
     output::Output,
     signals::until_interrupted,
-    topics::offsets,
+    times::clock,
 };
 
 /// How much of the history is read.
@@ -28,19 +31,24 @@ const HISTORY_MS: i64 = 24 * 3_600_000;
 /// How long nothing may come of the history for it to be read to its end.
 const CATCH_UP: Duration = Duration::from_millis(100);
 
+/// Explain what a group is doing, which members it waits for, and why
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kohort groups explain billing
+  kohort groups explain billing --watch")]
 pub(crate) struct Explain {
-    #[command(flatten)]
-    connect: Connect,
-    #[command(flatten)]
-    output: Output,
-    /// Id of the group.
+    /// Group id
+    #[arg(add = ArgValueCandidates::new(completion::groups))]
     group: String,
-    /// Repeat until interrupted: in place on a terminal, otherwise at each change.
+    /// Keep explaining until interrupted: in place on a terminal, otherwise at each change
     #[arg(short, long)]
     watch: bool,
     #[command(flatten)]
     looks: Looks,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connect: Connect,
 }
 
 impl Explain {
@@ -93,23 +101,14 @@ impl Explain {
         view: &View,
         recent: &Recent,
     ) -> Result<Explanation, Failure> {
-        let mut lags = Vec::new();
-        for (partition, committed) in admin.list_group_offsets(&self.group, None).await? {
-            let committed = committed?.map(|committed| committed.offset);
-            lags.push((partition, committed));
-        }
-        let partitions: Vec<TopicPartition> = lags.iter().map(|(it, _)| it.clone()).collect();
-        let ends = offsets(admin, &partitions, OffsetSpec::Latest).await;
-        let lags = lags
+        let group = ByteString::from(self.group.as_str());
+        let committed = committed(admin, [group.clone()]).await.remove(&group);
+        let committed = committed.transpose()?.unwrap_or_default();
+        let bounds = Bounds::of(admin, committed.keys().cloned().collect()).await;
+        let lags: Vec<PartitionLag> = committed
             .into_iter()
-            .zip(ends)
-            .map(|((partition, committed), end)| PartitionLag {
-                topic: (&*partition.topic).into(),
-                partition: partition.partition,
-                committed,
-                end,
-            });
-        let lags: Vec<PartitionLag> = lags.collect();
+            .map(|(name, offset)| bounds.position(&name, offset).lag)
+            .collect();
         let pending = admin.pending_rewind(&self.group).await?;
         let rewind = pending.map(|rewind| PendingRewind {
             asked_at: rewind.at,
@@ -134,8 +133,8 @@ impl Explain {
 
     fn absent(&self, recent: &Recent) -> Failure {
         Failure::new(match &recent.deleted {
-            Some((at, _)) => format!("group {} was deleted {}", self.group, clock(*at)),
-            None => format!("there is no group {}", self.group),
+            Some((at, _)) => format!("group {} was deleted at {}", self.group, clock(*at)),
+            None => format!("group {} does not exist", self.group),
         })
     }
 

@@ -17,7 +17,7 @@ enum Part {
     Field(char),
 }
 
-/// The fields that a format may name, and what they are.
+/// The fields of a format.
 const FIELDS: &str = "%t topic, %p partition, %o offset, %k key, %K its length, %s value, \
                       %S its length, %T timestamp, %h headers";
 
@@ -42,7 +42,9 @@ impl FromStr for Format {
                     }
                     parts.push(Part::Field(field));
                 }
-                Some(other) => return Err(format!("%{other} is no field; there are {FIELDS}")),
+                Some(other) => {
+                    return Err(format!("%{other} is not a field; the fields are {FIELDS}"));
+                }
                 None => return Err("the format ends in the middle of a field".to_owned()),
             }
         }

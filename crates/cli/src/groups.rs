@@ -1,95 +1,94 @@
 //! `kohort groups`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use clap::{Args, Subcommand};
+use clap_complete::ArgValueCandidates;
 use kohort::{
-    Admin, ByteString, ErrorCode, OffsetSpec, TopicPartition,
+    Admin, ByteString, ErrorCode, TopicPartition,
     admin::{GroupDescription, GroupFilter, MemberDescription, MemberProtocol},
 };
 use serde_json::Value;
 
 use crate::{
     client::Connect,
+    completion,
     failure::{Failure, Failures},
-    output::{Output, Table, line},
-    topics::offsets,
+    lag::{Bounds, Committed, committed},
+    output::{Output, Table, line, remark},
 };
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Groups {
-    /// List groups.
-    #[command(after_help = "Example:
-  kohort groups list --state stable,empty")]
     List(List),
-    /// Show a group's offsets and lag, its members, or its state.
-    #[command(after_help = "Examples:
-  kohort groups describe billing
-  kohort groups describe billing --members
-  kohort groups describe --all --state -o json")]
     Describe(Describe),
-    /// Explain what a group waits for, why, until when, and what to do about it.
-    #[command(after_help = "Example:
-  kohort groups explain billing --watch")]
     Explain(crate::explain::Explain),
-    /// Show what happened to a group, when and why, and which member delayed it.
-    #[command(after_help = "Example:
-  kohort groups history billing --since 2h")]
     History(crate::history::History),
     Rewind(Box<crate::rewind::Rewind>),
-    /// Delete groups without members and their committed offsets.
-    #[command(after_help = "Example:
-  kohort groups delete billing")]
     Delete(Delete),
 }
 
+/// List groups
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kohort groups list
+  kohort groups list --state stable --type consumer -o json")]
 pub(crate) struct List {
-    #[command(flatten)]
-    connect: Connect,
-    #[command(flatten)]
-    output: Output,
-    /// Only groups in these states, such as stable or empty.
+    /// Only groups in these states, such as stable or empty
     #[arg(long, value_delimiter = ',', value_name = "STATE", value_parser = state)]
     state: Vec<String>,
-    /// Only groups of these types: classic, consumer, share or streams.
+    /// Only groups of these types, such as classic or consumer
     #[arg(long = "type", value_delimiter = ',', value_name = "TYPE", value_parser = kind)]
     kind: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Describe {
-    #[command(flatten)]
-    connect: Connect,
     #[command(flatten)]
     output: Output,
-    /// Ids of the groups.
-    #[arg(required_unless_present = "all")]
-    groups: Vec<String>,
-    /// Describe all groups.
-    #[arg(long, conflicts_with = "groups")]
-    all: bool,
-    /// Committed offset, lag and owner of each partition (the default).
-    #[arg(long, conflicts_with_all = ["members", "state"])]
-    offsets: bool,
-    /// Members and their assignments.
-    #[arg(long, conflicts_with = "state")]
-    members: bool,
-    /// State, assignor, epochs and number of members.
-    #[arg(long)]
-    state: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Delete {
     #[command(flatten)]
     connect: Connect,
-    /// Ids of the groups.
-    #[arg(required = true)]
-    groups: Vec<String>,
 }
 
-/// The states that groups of any kind may have, on any cluster.
+/// Show a group's offsets and lag, its members, or its state
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kohort groups describe billing
+  kohort groups describe billing --members
+  kohort groups describe --all -o json")]
+pub(crate) struct Describe {
+    /// Group ids
+    #[arg(value_name = "GROUP", required_unless_present = "all",
+          add = ArgValueCandidates::new(completion::groups))]
+    groups: Vec<String>,
+    /// All groups
+    #[arg(long, conflicts_with = "groups")]
+    all: bool,
+    /// Committed offset, end of the log, lag and owner of each partition (default)
+    #[arg(long, conflicts_with_all = ["members", "state"])]
+    offsets: bool,
+    /// Members and their partitions
+    #[arg(long, conflicts_with = "state")]
+    members: bool,
+    /// State, coordinator, assignor and epochs
+    #[arg(long)]
+    state: bool,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connect: Connect,
+}
+
+/// Delete groups that have no members, including their committed offsets
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  kohort groups delete billing")]
+pub(crate) struct Delete {
+    /// Group ids
+    #[arg(value_name = "GROUP", required = true,
+          add = ArgValueCandidates::new(completion::groups))]
+    groups: Vec<String>,
+    #[command(flatten)]
+    connect: Connect,
+}
+
+/// The states of groups of any type, on any cluster.
 const STATES: [&str; 8] = [
     "PreparingRebalance",
     "CompletingRebalance",
@@ -109,12 +108,12 @@ fn kind(text: &str) -> Result<String, String> {
     one_of(&["classic", "consumer", "share", "streams"], text)
 }
 
-/// Clusters list no groups, and say nothing, if asked for what there is not.
+/// A cluster that is asked for an unknown state lists no groups and reports no error.
 fn one_of(known: &[&str], text: &str) -> Result<String, String> {
     let found = known.iter().find(|name| name.eq_ignore_ascii_case(text));
     found
         .map(|name| (*name).to_owned())
-        .ok_or_else(|| format!("write one of {}", known.join(", ")))
+        .ok_or_else(|| format!("expected one of {}", known.join(", ")))
 }
 
 impl Groups {
@@ -173,38 +172,25 @@ impl Describe {
         for (_, result) in admin.describe_groups(&ids).await {
             described.extend(failures.take(result));
         }
+        let is_offsets = !self.members && !self.state;
+        let mut remarks = Vec::new();
         let table = if self.members {
             members(&described)
         } else if self.state {
             states(&described)
         } else {
-            let mut table = Table::new(&OFFSETS);
-            for group in &described {
-                let rows = group_offsets(&admin, group).await;
-                for row in failures.take(rows).unwrap_or_default() {
-                    table.row(row);
-                }
-            }
-            table
+            offsets(&admin, &described, &mut remarks, &mut failures).await
         };
         if !table.is_empty() || failures.is_empty() {
             self.output.print(&table)?;
         }
-        if !self.members && !self.state {
-            for group in &described {
-                remark_if_inactive(self.output, group, &table);
+        if is_offsets {
+            for group in described.iter().filter(|group| group.members.is_empty()) {
+                remark(format_args!("group {} has no members", group.group_id));
             }
         }
+        remarks.iter().for_each(remark);
         failures.finish()
-    }
-}
-
-fn remark_if_inactive(output: Output, group: &GroupDescription, table: &Table) {
-    let group_id = group.group_id.replace(char::is_control, "\u{fffd}");
-    if group.members.is_empty() {
-        output.remark(format_args!("group {group_id} has no members"));
-    } else if table.is_empty() {
-        output.remark(format_args!("group {group_id} has committed nothing"));
     }
 }
 
@@ -220,44 +206,76 @@ const OFFSETS: [&str; 9] = [
     "CLIENT-ID",
 ];
 
-/// A row for each partition that the group has committed or that a member owns.
-async fn group_offsets(
+/// How a group stands in each partition it has committed or owns.
+type Partitions<'a> = BTreeMap<TopicPartition, (Option<i64>, Option<&'a MemberDescription>)>;
+
+/// A row for each partition that a group has committed or that a member owns.
+async fn offsets(
     admin: &Admin,
-    group: &GroupDescription,
-) -> Result<Vec<Vec<Value>>, kohort::Error> {
-    let mut partitions: BTreeMap<TopicPartition, (Option<i64>, Option<&MemberDescription>)> =
-        BTreeMap::new();
-    for (partition, committed) in admin.list_group_offsets(&group.group_id, None).await? {
-        let offset = committed?.map(|committed| committed.offset);
-        partitions.entry(partition).or_default().0 = offset;
+    groups: &[GroupDescription],
+    remarks: &mut Vec<String>,
+    failures: &mut Failures,
+) -> Table {
+    let ids = groups.iter().map(|group| group.group_id.clone());
+    let mut committed: HashMap<ByteString, _> = committed(admin, ids).await;
+    let mut all: Vec<(&GroupDescription, Partitions<'_>)> = Vec::with_capacity(groups.len());
+    for group in groups {
+        let offsets: Option<Committed> = committed
+            .remove(&group.group_id)
+            .and_then(|offsets| failures.take(offsets));
+        if let Some(offsets) = offsets {
+            all.push((group, partitions(group, offsets)));
+        }
     }
+    let names: BTreeSet<TopicPartition> = all
+        .iter()
+        .flat_map(|(_, partitions)| partitions.keys().cloned())
+        .collect();
+    let bounds = Bounds::of(admin, names).await;
+    let mut table = Table::with_details(&OFFSETS, &["LOG-START-OFFSET", "DELETED-UNREAD"]);
+    for (group, partitions) in all {
+        if partitions.is_empty() && !group.members.is_empty() {
+            remarks.push(format!(
+                "group {} has no committed offsets and owns no partitions",
+                group.group_id
+            ));
+        }
+        for (name, (offset, owner)) in partitions {
+            let position = bounds.position(&name, offset);
+            let lag = &position.lag;
+            table.row(vec![
+                group.group_id.to_string().into(),
+                name.topic.to_string().into(),
+                name.partition.into(),
+                offset.into(),
+                lag.end.into(),
+                lag.lag().into(),
+                owner.map(|member| member.member_id.to_string()).into(),
+                owner.map(|member| member.client_host.to_string()).into(),
+                owner.map(|member| member.client_id.to_string()).into(),
+                lag.start.into(),
+                lag.gone().into(),
+            ]);
+            remarks.extend(position.remark(&group.group_id));
+            if let Some(problem) = position.problem {
+                failures.add(format!("the lag of {name} is unknown: {problem}"));
+            }
+        }
+    }
+    table
+}
+
+fn partitions(group: &GroupDescription, committed: Committed) -> Partitions<'_> {
+    let committed = committed.into_iter();
+    let mut partitions: Partitions<'_> = committed
+        .map(|(partition, offset)| (partition, (offset, None)))
+        .collect();
     for member in &group.members {
         for partition in &member.assignment {
             partitions.entry(partition.clone()).or_default().1 = Some(member);
         }
     }
-    let names: Vec<_> = partitions.keys().cloned().collect();
-    let ends = offsets(admin, &names, OffsetSpec::Latest).await;
-    let rows = partitions
-        .into_iter()
-        .zip(ends)
-        .map(|((partition, (committed, owner)), end)| {
-            let lag = committed
-                .zip(end)
-                .map(|(committed, end)| (end - committed).max(0));
-            vec![
-                group.group_id.to_string().into(),
-                partition.topic.to_string().into(),
-                partition.partition.into(),
-                committed.into(),
-                end.into(),
-                lag.into(),
-                owner.map(|member| member.member_id.to_string()).into(),
-                owner.map(|member| member.client_host.to_string()).into(),
-                owner.map(|member| member.client_id.to_string()).into(),
-            ]
-        });
-    Ok(rows.collect())
+    partitions
 }
 
 fn members(groups: &[GroupDescription]) -> Table {
@@ -296,20 +314,16 @@ fn members(groups: &[GroupDescription]) -> Table {
     table
 }
 
-/// The numbers of the partitions, by topic.
+/// The partitions by topic.
 fn by_topic(partitions: &[TopicPartition]) -> Value {
-    let mut topics: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
+    let mut topics: BTreeMap<&str, BTreeSet<i32>> = BTreeMap::new();
     for partition in partitions {
-        topics
-            .entry(&partition.topic)
-            .or_default()
-            .push(partition.partition);
+        let numbers = topics.entry(&partition.topic).or_default();
+        numbers.insert(partition.partition);
     }
-    let sorted = |(topic, mut numbers): (&str, Vec<i32>)| {
-        numbers.sort_unstable();
-        (topic.to_owned(), numbers.into())
-    };
-    Value::Object(topics.into_iter().map(sorted).collect())
+    let topics = topics.into_iter();
+    let topics = topics.map(|(topic, numbers)| (topic.to_owned(), numbers.into_iter().collect()));
+    Value::Object(topics.collect())
 }
 
 fn states(groups: &[GroupDescription]) -> Table {
@@ -348,7 +362,7 @@ impl Delete {
         for (id, result) in admin.delete_groups(&ids).await {
             let result = result.map_err(|error| match error.code() {
                 Some(ErrorCode::NON_EMPTY_GROUP) => {
-                    format!("group {id} has members: stop them first")
+                    format!("group {id} has members: stop them, then delete it")
                 }
                 _ => error.to_string(),
             });

@@ -3,7 +3,8 @@
 use std::{io::Write, time::Duration};
 
 use clap::Args;
-use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
+use clap_complete::ArgValueCandidates;
+use jiff::Timestamp;
 use kohort::{
     Admin, ErrorCode,
     admin::GroupEvents,
@@ -13,34 +14,44 @@ use serde_json::Value;
 
 use crate::{
     client::{Connect, seconds},
+    completion,
     failure::Failure,
-    output::{Output, line},
-    rewind::times::datetime,
+    output::{Output, line, remark},
     signals::until_interrupted,
+    times::{clock, since},
 };
 
+/// Show what happened to a group, when and why
+///
+/// On clusters that keep no history, which is every one but `kohort serve`, --watch reports what can
+/// be seen by describing the group repeatedly.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kohort groups history billing --since 12h
+  kohort groups history billing --since 2026-11-30 -o json
+  kohort groups history billing --watch")]
 pub(crate) struct History {
-    #[command(flatten)]
-    connect: Connect,
-    #[command(flatten)]
-    output: Output,
-    /// Id of the group.
+    /// Group id
+    #[arg(add = ArgValueCandidates::new(completion::groups))]
     group: String,
-    /// Start: a time such as 2026-11-29 or 2026-11-29T20:00, or an age such as 90m.
+    /// Start: a time such as 2026-11-29 or 2026-11-29T20:00 (UTC), or an age such as 90m or 7d
     #[arg(long, default_value = "1d", value_name = "TIME", value_parser = since)]
     since: Timestamp,
-    /// Continue with new events until interrupted.
+    /// Keep printing events as they happen, until interrupted
     #[arg(short, long)]
     watch: bool,
     #[command(flatten)]
     looks: Looks,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connect: Connect,
 }
 
-/// How often one looks at a group from outside.
+/// How often to describe a group.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Looks {
-    /// With --watch: seconds between looks at a group without a history.
+    /// With --watch: seconds between two looks at the group
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
     interval: Duration,
 }
@@ -53,28 +64,7 @@ impl Looks {
     }
 }
 
-/// A time (in UTC unless it names a zone), or an age.
-fn since(text: &str) -> Result<Timestamp, String> {
-    let wrong = || "write a time such as 2026-11-29T20:00 or an age such as 90m".to_owned();
-    if let Ok(time_ms) = datetime(text) {
-        return Timestamp::from_millisecond(time_ms).map_err(|_| wrong());
-    }
-    let span: Span = text.parse().map_err(|_| wrong())?;
-    let ago: SignedDuration = span
-        .to_duration(SpanRelativeTo::days_are_24_hours())
-        .map_err(|_| wrong())?;
-    Timestamp::now().checked_sub(ago.abs()).map_err(|_| wrong())
-}
-
-/// The time as people read it.
-pub(crate) fn clock(at_ms: i64) -> String {
-    match Timestamp::from_millisecond(at_ms) {
-        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
-        Err(_) => format!("{at_ms} ms"),
-    }
-}
-
-/// How a group stands; `None` if it does not exist.
+/// Describes a group; `None` if it does not exist.
 pub(crate) async fn view(admin: &Admin, group: &str) -> Result<Option<View>, kohort::Error> {
     match admin.describe_group(group).await {
         Ok(described) => Ok(Some(View::from(&described))),
@@ -103,7 +93,7 @@ impl History {
             return match is_known {
                 true => printer.finish(&self.group, &clock(since_ms)),
                 false => Err(Failure::new(format!(
-                    "there is no group {}, and nothing is known of one since {}",
+                    "group {} does not exist, and has no history since {}",
                     self.group,
                     clock(since_ms)
                 ))),
@@ -114,8 +104,8 @@ impl History {
         }
     }
 
-    /// What can be told of a group of a cluster that keeps no history: what happens from now on, seen
-    /// from outside; until there is a history after all.
+    /// On a cluster that keeps no history: reports what can be seen by describing the group, until
+    /// there is a history after all.
     async fn without_history(
         &self,
         admin: &Admin,
@@ -123,18 +113,19 @@ impl History {
     ) -> Result<GroupEvents, Failure> {
         if !self.watch {
             if view(admin, &self.group).await?.is_none() {
-                return Err(Failure::new(format!("there is no group {}", self.group)));
+                let group = &self.group;
+                return Err(Failure::new(format!("group {group} does not exist")));
             }
             return Err(Failure::new(format!(
-                "this cluster keeps no history of groups (it has no topic __kohort_group_events, \
-                 which kohort serve writes); what happens from now on, as far as it can be seen from \
-                 outside, shows: kohort groups history {} --watch",
+                "this cluster keeps no history of groups (only kohort serve does, in the topic \
+                 __kohort_group_events); to watch the group from now on: kohort groups history {} \
+                 --watch",
                 self.group
             )));
         }
-        eprintln!(
-            "kohort: this cluster keeps no history of groups: what follows is seen from outside, by \
-             describing the group, and reasons are not"
+        remark(
+            "this cluster keeps no history of groups: watching the group from outside, which does \
+             not show the reasons of changes",
         );
         let mut observer = Observer::new(&self.group);
         loop {
@@ -185,33 +176,10 @@ impl Printer {
 
     fn finish(self, group: &str, since: &str) -> Result<(), Failure> {
         if self.output.is_json() {
-            line(format_args!("{:#}", Value::Array(self.values)))?;
+            writeln!(std::io::stdout(), "{:#}", Value::Array(self.values))?;
         } else if !self.has_printed {
-            line(format_args!(
-                "nothing has happened to group {group} since {since}"
-            ))?;
+            line(format_args!("no events of group {group} since {since}"))?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_beginning_is_a_time_or_how_long_ago_it_was() {
-        let time = since("2026-11-29T20:00Z").expect("a time");
-        assert_eq!(clock(time.as_millisecond()), "2026-11-29 20:00:00Z");
-        for (text, hours) in [
-            ("90m", 1.5),
-            ("7d", 168.0),
-            ("1h 30m", 1.5),
-            ("PT12H", 12.0),
-        ] {
-            let ago = Timestamp::now().duration_since(since(text).expect(text));
-            assert!((ago.as_secs_f64() - hours * 3_600.0).abs() < 5.0, "{text}");
-        }
-        assert!(since("yesterday").is_err());
     }
 }

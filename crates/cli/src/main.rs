@@ -3,6 +3,7 @@
 #![warn(clippy::print_stdout)]
 
 mod client;
+mod completion;
 mod consume;
 mod demo;
 mod explain;
@@ -10,69 +11,88 @@ mod failure;
 mod format;
 mod groups;
 mod history;
+mod lag;
 mod offsets;
 mod output;
 mod produce;
 mod rewind;
 mod serve;
 mod signals;
-mod topic_pattern;
+mod times;
 mod topics;
 
 use std::{collections::HashSet, future::Future, io::Write, process::ExitCode};
 
 use clap::{ArgAction, CommandFactory, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 
 use failure::Failure;
 
-/// Consumer groups for Kafka: a broker that any client can join, and tools for any cluster.
+/// The width of help, however wide the terminal: long lines are hard to read.
+const HELP_WIDTH: usize = 80;
+
+/// A Kafka broker in one program, and tools for consumer groups on any Kafka cluster
 #[derive(Debug, Parser)]
 #[command(
     name = "kohort",
     version,
-    arg_required_else_help = true,
     disable_version_flag = true,
-    max_term_width = 80,
+    arg_required_else_help = true,
+    max_term_width = HELP_WIDTH,
     after_help = "Examples:
-  kohort serve --data-dir ./data
+  kohort serve --in-memory
   kohort topics create orders -p 6
-  kohort groups describe billing"
+  echo hello | kohort produce -t orders
+  kohort consume -G billing orders
+  kohort groups explain billing"
 )]
 struct Program {
-    /// Print the version.
-    #[arg(short = 'v', short_alias = 'V', long, action = ArgAction::Version)]
-    version: Option<bool>,
-
     #[command(subcommand)]
     command: Command,
+    /// Print version
+    #[arg(short = 'v', short_alias = 'V', long, action = ArgAction::Version)]
+    version: Option<bool>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Serve),
     Demo(demo::Demo),
-    /// Create, list, describe and delete topics.
-    #[command(subcommand)]
+    /// Create, list, describe and delete topics
+    #[command(
+        subcommand,
+        after_help = "Example:
+  kohort topics create orders -p 6"
+    )]
     Topics(topics::Topics),
-    /// Write lines from standard input or files to a topic.
     Produce(produce::Produce),
-    /// Print a topic's records, alone or as a member of a group.
     Consume(consume::Consume),
-    /// List, describe, explain, rewind and delete groups; show their history.
-    #[command(subcommand)]
+    /// List, describe, explain, rewind and delete groups, and show their history
+    #[command(
+        subcommand,
+        after_help = "Examples:
+  kohort groups describe billing
+  kohort groups explain billing
+  kohort groups rewind billing --topic orders --to-earliest"
+    )]
     Groups(groups::Groups),
-    /// Print a completion script for a shell.
-    #[command(after_help = "Example:
-  kohort completions bash > ~/.local/share/bash-completion/completions/kohort")]
+    /// Print the script that completes commands, topics and groups in a shell
+    #[command(after_help = "Examples:
+  echo 'source <(kohort completions bash)' >> ~/.bashrc
+  echo 'source <(kohort completions zsh)' >> ~/.zshrc
+  kohort completions fish > ~/.config/fish/completions/kohort.fish")]
     Completions {
-        /// The shell.
+        /// Shell
         shell: clap_complete::Shell,
     },
-    /// Print the version.
+    /// Print version
+    #[command(after_help = "Example:
+  kohort version")]
     Version,
 }
 
 fn main() -> ExitCode {
+    CompleteEnv::with_factory(Program::command).complete();
     let done = match Program::parse().command {
         Command::Serve(serve) => serve.run(),
         Command::Demo(demo) => block_on(demo.run()),
@@ -80,28 +100,23 @@ fn main() -> ExitCode {
         Command::Produce(produce) => block_on(produce.run()),
         Command::Consume(consume) => block_on(consume.run()),
         Command::Groups(groups) => block_on(groups.run()),
-        Command::Version => {
-            output::line(concat!("kohort ", env!("CARGO_PKG_VERSION"))).map_err(Failure::from)
-        }
-        Command::Completions { shell } => {
-            let mut program = Program::command();
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut program, "kohort", &mut script);
-            std::io::stdout().write_all(&script).map_err(Failure::from)
-        }
+        Command::Completions { shell } => completion::print_script(shell),
+        Command::Version => output::line(format_args!("kohort {}", env!("CARGO_PKG_VERSION")))
+            .map_err(Failure::from),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read our output has seen enough.
+        // The reader of the output has seen enough.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("kohort: {failure}");
+            // Standard error may be closed; there is no better place to report that.
+            let _ = writeln!(std::io::stderr(), "kohort: {failure}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// The variables of the environment that stand for a flag of some command.
+/// The environment variables that stand for a flag of a command.
 fn environment_flags() -> HashSet<String> {
     let program = Program::command();
     let commands = program
@@ -111,10 +126,7 @@ fn environment_flags() -> HashSet<String> {
     let variables = arguments.filter_map(|argument| argument.get_env()?.to_str());
     variables
         .map(str::to_owned)
-        .chain([
-            serve::LOG_VARIABLE.to_owned(),
-            client::BOOTSTRAP_SERVER_VARIABLE.to_owned(),
-        ])
+        .chain([serve::LOG_VARIABLE, client::OLD_SERVERS_VARIABLE].map(str::to_owned))
         .collect()
 }
 
@@ -126,7 +138,7 @@ fn block_on(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Fa
         .build()
         .map_err(|error| Failure::new(format!("cannot start threads: {error}")))?;
     let done = runtime.block_on(command);
-    // A read of standard input that nobody waits for any more must not keep the program.
+    // A read of standard input that is no longer needed must not keep the program alive.
     runtime.shutdown_background();
     done
 }
@@ -138,5 +150,71 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Program::command().debug_assert();
+    }
+
+    /// Each command with its long and its short help.
+    fn helps() -> Vec<(String, String, String)> {
+        fn collect(
+            path: &str,
+            command: &mut clap::Command,
+            all: &mut Vec<(String, String, String)>,
+        ) {
+            let long = command.clone().render_long_help().to_string();
+            let short = command.clone().render_help().to_string();
+            all.push((path.to_owned(), long, short));
+            for sub in command.get_subcommands_mut() {
+                let path = format!("{path} {}", sub.get_name());
+                if sub.get_name() != "help" {
+                    collect(&path, sub, all);
+                }
+            }
+        }
+        let mut program = Program::command();
+        program.build();
+        let mut all = Vec::new();
+        collect("kohort", &mut program, &mut all);
+        all
+    }
+
+    #[test]
+    fn every_help_has_an_example_and_fits_into_80_columns() {
+        let helps = helps();
+        assert!(helps.len() > 15, "{}", helps.len());
+        for (path, long, short) in helps {
+            assert!(long.contains("Example"), "{path}:\n{long}");
+            for line in short.lines().chain(long.lines()) {
+                assert!(line.chars().count() <= HELP_WIDTH, "{path}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn connection_options_come_last() {
+        for (path, long, _) in helps() {
+            let Some(connection) = long.find("\nConnection:\n") else {
+                continue;
+            };
+            let options = long
+                .find("\nOptions:\n")
+                .expect("every command has options");
+            assert!(options < connection, "{path}");
+            let rest = &long[connection..];
+            assert!(!rest.contains("--help"), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_option_is_described() {
+        fn check(path: &str, command: &clap::Command) {
+            for argument in command.get_arguments() {
+                let is_described = argument.get_help().is_some();
+                assert!(is_described, "{path}: {}", argument.get_id());
+            }
+            for sub in command.get_subcommands() {
+                assert!(sub.get_about().is_some(), "{path} {}", sub.get_name());
+                check(&format!("{path} {}", sub.get_name()), sub);
+            }
+        }
+        check("kohort", &Program::command());
     }
 }

@@ -1,57 +1,74 @@
 //! `kohort produce`.
 
-use std::{collections::VecDeque, io, path::PathBuf, time::Duration};
+use std::{collections::VecDeque, io, path::PathBuf};
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 use kohort::{
-    ErrorCode, Producer, ProducerConfig, ProducerRecord,
+    ErrorCode, Producer, ProducerRecord,
     producer::{Compression, Delivery},
 };
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader};
 
-use crate::{client::Connect, failure::Failure};
+use crate::{
+    client::Connect,
+    completion,
+    failure::Failure,
+    output::{counted, remark},
+};
 
-/// How many records may be under way before the oldest is waited for.
-const UNDER_WAY_MAX: usize = 10_000;
+/// How many records may be in flight before the oldest is waited for.
+const IN_FLIGHT_MAX: usize = 10_000;
 
+/// The longest record, unless the user sets another limit. The topic's `max.message.bytes` decides,
+/// and the broker knows it; this is what fits into the largest request that brokers accept by default
+/// (`socket.request.max.bytes`).
+const RECORD_BYTES_MAX: usize = 96 << 20;
+
+/// Write lines from standard input or from files to a topic
+///
+/// Each line becomes a record. A topic that does not exist is created if the cluster does that
+/// (auto.create.topics.enable). Records may be as large as the topic allows (max.message.bytes).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   echo hello | kohort produce -t orders
   printf 'a:1\\nb:2\\n' | kohort produce -t orders -K :
-  kohort produce -t orders -z zstd records.txt")]
+  kohort produce -t orders -z zstd -H source=import day.txt")]
 pub(crate) struct Produce {
-    #[command(flatten)]
-    connect: Connect,
-    /// Topic to write to.
-    #[arg(short, long)]
+    /// Topic
+    #[arg(short, long, add = ArgValueCandidates::new(completion::topics))]
     topic: String,
-    /// Partition [default: by hash of the key; random without a key].
+    /// Partition [default: by hash of the key; random without a key]
     #[arg(short, long)]
     partition: Option<i32>,
-    /// Compression: none, gzip, snappy, lz4 or zstd.
-    #[arg(short = 'z', long, value_name = "CODEC", default_value = "none", value_parser = compression)]
-    compression: Compression,
-    /// Separates the key from the value in each line; \t is a tab.
+    /// Separator between key and value, such as : or \t; without it, lines are values
     #[arg(short = 'K', long, value_name = "SEPARATOR", value_parser = crate::produce::unescape)]
     key_separator: Option<String>,
-    /// Key of every record.
+    /// Key of all records
     #[arg(short, long, conflicts_with = "key_separator")]
     key: Option<String>,
-    /// Header of every record; can be repeated.
+    /// Header of all records; repeatable
     #[arg(short = 'H', long = "header", value_name = "NAME=VALUE")]
     headers: Vec<String>,
-    /// Write empty keys and values as null, which deletes a compacted key.
+    /// Write empty keys and values as null (null deletes a key from a compacted topic)
     #[arg(short = 'Z', long)]
     null: bool,
-    /// Report the number of records written.
+    /// Compression: none, gzip, snappy, lz4 or zstd [default: none]
+    #[arg(short = 'z', long, value_name = "TYPE", value_parser = compression)]
+    compression: Option<Compression>,
+    /// Print how many records were written
     #[arg(short, long)]
     verbose: bool,
-    /// Files to read instead of standard input.
+    /// Files to read instead of standard input
+    #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    connect: Connect,
 }
 
 fn compression(name: &str) -> Result<Compression, String> {
-    Compression::from_name(name).ok_or_else(|| "write none, gzip, snappy, lz4 or zstd".to_owned())
+    Compression::from_name(name)
+        .ok_or_else(|| "expected none, gzip, snappy, lz4 or zstd".to_owned())
 }
 
 /// A text with `\t`, `\n`, `\r`, `\0`, `\\` and `\xHH` replaced.
@@ -73,11 +90,15 @@ pub(crate) fn unescape(text: &str) -> Result<String, String> {
                 let digits: String = characters.by_ref().take(2).collect();
                 let byte = u8::from_str_radix(&digits, 16).ok().filter(u8::is_ascii);
                 out.push(
-                    byte.ok_or("\\x wants two hexadecimal digits up to 7f")?
+                    byte.ok_or("\\x must be followed by two hexadecimal digits up to 7f")?
                         .into(),
                 );
             }
-            _ => return Err("a backslash wants t, n, r, 0, x or another one behind it".to_owned()),
+            _ => {
+                return Err(
+                    "a backslash must be followed by t, n, r, 0, x or another backslash".to_owned(),
+                );
+            }
         }
     }
     Ok(out)
@@ -85,16 +106,18 @@ pub(crate) fn unescape(text: &str) -> Result<String, String> {
 
 impl Produce {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        let config = ProducerConfig {
-            client: self.connect.config()?,
-            compression: self.compression,
-            block_max: self.connect.timeout(),
-            // A little longer than an attempt may take.
-            delivery_timeout: self.connect.timeout() + Duration::from_secs(1),
-            ..ProducerConfig::default()
-        };
+        let mut config = self.connect.producer_config(|properties, config| {
+            let names = ["max.request.size", "message.max.bytes"];
+            if names.iter().all(|name| properties.get(name).is_none()) {
+                config.request_bytes_max = RECORD_BYTES_MAX;
+            }
+        })?;
+        if let Some(compression) = self.compression {
+            config.compression = compression;
+            config.compression_level = None;
+        }
         let headers = self.headers()?;
-        // All files are opened before anything is sent: half of the input would be worse than none.
+        // Opens all files before anything is sent, so that a missing one leaves nothing half done.
         let mut files = Vec::with_capacity(self.files.len());
         for path in &self.files {
             let failed =
@@ -105,9 +128,8 @@ impl Produce {
             }
             files.push(file);
         }
-        self.report_missing_topic().await?;
-        let producer = Producer::connect(config).await?;
-        let mut sent = Sent::default();
+        let producer = self.connect.producer(config).await?;
+        let mut sent = Sent::new(&self.topic);
         let mut read = Ok(());
         if files.is_empty() {
             let input = BufReader::new(tokio::io::stdin());
@@ -119,24 +141,16 @@ impl Produce {
                 read = self.send_lines(&producer, input, &headers, &mut sent).await;
             }
         }
-        // What was sent is waited for, also when what came behind it could not be.
+        // What was sent is waited for, even if a later line could not be.
         let written = sent.finish(&producer).await;
         read?;
         let count = written?;
         if self.verbose {
-            eprintln!("{count} records written to {}", self.topic);
-        }
-        Ok(())
-    }
-
-    /// A misspelled topic would be created without a word, as brokers do by default.
-    async fn report_missing_topic(&self) -> Result<(), Failure> {
-        let admin = self.connect.admin().await?;
-        for (topic, described) in admin.describe_topics(&[self.topic.as_str().into()]).await? {
-            let code = described.err().and_then(|error| error.code());
-            if code == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) {
-                eprintln!("kohort: topic {topic} does not exist; asking the broker to create it");
-            }
+            remark(format_args!(
+                "{} written to {}",
+                counted(count as usize, "record"),
+                self.topic
+            ));
         }
         Ok(())
     }
@@ -146,7 +160,7 @@ impl Produce {
         producer: &Producer,
         mut input: impl AsyncBufRead + Unpin,
         headers: &[Header<'_>],
-        sent: &mut Sent,
+        sent: &mut Sent<'_>,
     ) -> Result<(), Failure> {
         let mut line = Vec::new();
         loop {
@@ -156,6 +170,9 @@ impl Produce {
             }
             if line.last() == Some(&b'\n') {
                 line.pop();
+            }
+            if sent.is_first() {
+                self.create_topic(producer).await?;
             }
             let (key, value) = self.split(&line);
             let mut record = ProducerRecord::new(&self.topic).headers(headers);
@@ -168,8 +185,46 @@ impl Produce {
             if let Some(partition) = self.partition {
                 record = record.partition(partition);
             }
-            sent.push(producer.send(record).await?).await?;
+            let delivery = producer.send(record).await;
+            sent.push(delivery.map_err(|error| self.explain(error))?)
+                .await?;
         }
+    }
+
+    /// Makes sure that the topic exists. One that does not is created by the broker when a producer
+    /// asks for it: that is said, since the name may be misspelled.
+    async fn create_topic(&self, producer: &Producer) -> Result<(), Failure> {
+        let admin = self.connect.admin().await?;
+        let name = self.topic.as_str().into();
+        let described = admin.describe_topics(std::slice::from_ref(&name)).await?;
+        let codes = described.into_iter().map(|(_, topic)| topic.err()?.code());
+        if !codes
+            .into_iter()
+            .any(|code| code == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION))
+        {
+            // What else is wrong with it the producer reports.
+            return Ok(());
+        }
+        remark(format_args!(
+            "topic {} does not exist; asking the broker to create it",
+            self.topic
+        ));
+        let created = producer.partitions(&self.topic);
+        match tokio::time::timeout(self.connect.timeout(), created).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) if error.code() != Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION) => {
+                Err(error.into())
+            }
+            _ => Err(Failure::new(format!(
+                "topic {} does not exist, and the cluster does not create topics by itself: kohort \
+                 topics create {}",
+                self.topic, self.topic
+            ))),
+        }
+    }
+
+    fn explain(&self, error: kohort::Error) -> Failure {
+        explain(&self.topic, error)
     }
 
     fn headers(&self) -> Result<Vec<Header<'_>>, Failure> {
@@ -178,7 +233,7 @@ impl Produce {
             .map(|header| match header.split_once('=') {
                 Some((name, value)) => Ok((name, Some(value.as_bytes()))),
                 None => Err(Failure::new(format!(
-                    "--header {header}: write it as name=value"
+                    "--header {header}: expected NAME=VALUE"
                 ))),
             })
             .collect()
@@ -205,20 +260,49 @@ impl Produce {
 /// A header: its name and its value.
 type Header<'a> = (&'a str, Option<&'a [u8]>);
 
-/// What has been sent and may not be written yet.
-#[derive(Debug, Default)]
-struct Sent {
+/// A delivery error, with what to do about it.
+fn explain(topic: &str, error: kohort::Error) -> Failure {
+    let too_large = [
+        ErrorCode::MESSAGE_TOO_LARGE,
+        ErrorCode::RECORD_LIST_TOO_LARGE,
+    ];
+    if error.code().is_some_and(|code| too_large.contains(&code)) {
+        return Failure::new(format!(
+            "a record is larger than topic {topic} allows: raise the topic's max.message.bytes \
+             ({error})"
+        ));
+    }
+    error.into()
+}
+
+/// Records that have been sent and may not be written yet.
+#[derive(Debug)]
+struct Sent<'a> {
+    topic: &'a str,
     deliveries: VecDeque<Delivery>,
     written: u64,
 }
 
-impl Sent {
+impl<'a> Sent<'a> {
+    fn new(topic: &'a str) -> Sent<'a> {
+        Sent {
+            topic,
+            deliveries: VecDeque::new(),
+            written: 0,
+        }
+    }
+
+    /// Whether nothing has been sent yet.
+    fn is_first(&self) -> bool {
+        self.deliveries.is_empty() && self.written == 0
+    }
+
     async fn push(&mut self, delivery: Delivery) -> Result<(), Failure> {
         self.deliveries.push_back(delivery);
-        if self.deliveries.len() > UNDER_WAY_MAX
+        if self.deliveries.len() > IN_FLIGHT_MAX
             && let Some(oldest) = self.deliveries.pop_front()
         {
-            oldest.await?;
+            oldest.await.map_err(|error| explain(self.topic, error))?;
             self.written += 1;
         }
         Ok(())
@@ -227,7 +311,7 @@ impl Sent {
     async fn finish(mut self, producer: &Producer) -> Result<u64, Failure> {
         producer.flush().await;
         for delivery in self.deliveries {
-            delivery.await?;
+            delivery.await.map_err(|error| explain(self.topic, error))?;
             self.written += 1;
         }
         Ok(self.written)

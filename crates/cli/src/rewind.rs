@@ -1,11 +1,12 @@
 //! `kohort groups rewind`.
 
 mod file;
-pub(crate) mod times;
+mod standing;
 
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args};
+use clap_complete::ArgValueCandidates;
 use kohort::{
     Admin, Error, TopicPartition,
     admin::{LastRewind, RewindStep, RewindTo},
@@ -13,75 +14,91 @@ use kohort::{
 
 use crate::{
     client::{Connect, seconds},
+    completion,
     failure::{Failure, Failures},
-    history::{clock, view},
-    output::{Output, Table},
+    output::{Output, Table, counted, remark},
+    signals::Signals,
+    times::{clock, datetime, duration},
 };
+use standing::Standing;
 
-/// Move a group to other offsets, while its members run.
+/// How long to look, after an interruption, whether the rewind is still pending.
+const LOOK_AFTERWARDS: Duration = Duration::from_secs(2);
+
+/// Set a group's committed offsets, on kohort serve also while its members run
 ///
-/// Without --execute it prints the old and new offsets and changes nothing. On `kohort serve` the
-/// members of a live group release the partitions, and the next owners start at the new offsets. On
-/// other clusters the group must have no members.
+/// Without --execute this is a dry run that shows the current and the new offsets. On kohort serve,
+/// the members of a running group release the partitions, and their next owners start at the new
+/// offsets. On other clusters the group must not have members.
 #[derive(Debug, Args)]
-#[command(override_usage = "kohort groups rewind [OPTIONS] <GROUP>")]
-#[command(after_help = "Examples:
-  kohort groups rewind billing --topic orders --to-datetime 2026-11-29T14:00
-  kohort groups rewind billing --all-topics --to-earliest --execute
-  kohort groups rewind billing --undo --execute")]
 #[command(group(ArgGroup::new("which").required(true).args(["topics", "all_topics", "from_file", "undo"])))]
 #[command(group(ArgGroup::new("where").args([
     "to_earliest", "to_latest", "to_offset", "to_datetime", "by_duration", "shift_by",
 ])))]
+#[command(
+    override_usage = "kohort groups rewind <GROUP> <PARTITIONS> <TARGET> [OPTIONS]
+       kohort groups rewind <GROUP> --from-file <CSV> [OPTIONS]
+       kohort groups rewind <GROUP> --undo [OPTIONS]"
+)]
+#[command(after_help = "Examples:
+  kohort groups rewind billing --topic orders --to-earliest
+  kohort groups rewind billing --topic orders:0,1 --by-duration 2h --execute
+  kohort groups rewind billing --all-topics --to-datetime 2026-11-29T14:00 --execute
+  kohort groups rewind billing --undo --execute")]
 pub(crate) struct Rewind {
-    #[command(flatten)]
-    connect: Connect,
-    #[command(flatten)]
-    output: Output,
-    /// Id of the group.
+    /// Group id
+    #[arg(add = ArgValueCandidates::new(completion::groups))]
     group: String,
-    /// A topic (orders) or some of its partitions (orders:0,1); can be repeated.
-    #[arg(long = "topic", value_name = "TOPIC[:0,1]", value_parser = topic, requires = "where")]
+    /// Topic, or partitions of it, such as orders or orders:0,1; repeatable
+    #[arg(long = "topic", value_name = "TOPIC[:0,1]", value_parser = topic, requires = "where",
+          add = ArgValueCandidates::new(completion::topics))]
     topics: Vec<(String, Vec<i32>)>,
-    /// All partitions that the group has committed or owns.
+    /// All partitions the group has committed or owns
     #[arg(long, requires = "where")]
     all_topics: bool,
-    /// Read partitions and offsets from a file: topic,partition,offset per line.
+    /// Read partitions and offsets from a file with lines of topic,partition,offset
     #[arg(long, value_name = "CSV", conflicts_with = "where")]
     from_file: Option<PathBuf>,
-    /// Undo the last rewind, or cancel a pending one (kohort serve only).
+    /// Cancel the pending rewind, or else revert the last one (kohort serve only)
     #[arg(long, conflicts_with = "where")]
     undo: bool,
-    /// To the first record.
+    /// To the first record
     #[arg(long)]
     to_earliest: bool,
-    /// To the end of the log.
+    /// To the end, after the last record
     #[arg(long)]
     to_latest: bool,
-    /// To this offset.
+    /// To this offset
     #[arg(long, value_name = "OFFSET")]
     to_offset: Option<i64>,
-    /// To the first record at or after a time: 2026-11-29T20:00 (UTC) or …+01:00.
-    #[arg(long, value_name = "TIME", value_parser = times::datetime)]
+    /// To the first record at or after a time, such as 2026-11-29T20:00 (UTC)
+    #[arg(long, value_name = "TIME", value_parser = datetime)]
     to_datetime: Option<i64>,
-    /// To the first record of this age or younger: PT2H30M, P7D or 90m.
-    #[arg(long, value_name = "DURATION", value_parser = times::duration)]
+    /// To the first record of the last 90m, 7d or PT2H30M
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     by_duration: Option<Duration>,
-    /// By this many records from the committed offset, such as -100 or +100.
+    /// By a number of records from the committed offset, such as -100 or +100
     #[arg(long, value_name = "RECORDS", allow_hyphen_values = true)]
     shift_by: Option<i64>,
-    /// Move offsets outside the log to the nearest one inside it.
+    /// Use the nearest offset in the log instead of refusing one outside it
     #[arg(long)]
     clamp: bool,
-    /// Apply the rewind.
+    /// Apply the change
     #[arg(long)]
     execute: bool,
-    /// How long to wait for members to release partitions, in seconds.
+    /// With --execute: create the group if it does not exist
+    #[arg(long, requires = "execute")]
+    create: bool,
+    /// Seconds to wait for members to release the partitions
     #[arg(long, default_value = "600", value_name = "SECONDS", value_parser = seconds)]
     wait: Duration,
-    /// Save the current offsets to a file that --from-file reads.
+    /// First save the committed offsets to a file that --from-file accepts
     #[arg(long, value_name = "CSV")]
     save: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connect: Connect,
 }
 
 const HEADINGS: [&str; 6] = [
@@ -99,49 +116,115 @@ impl Rewind {
         if self.undo
             && let Some(pending) = admin.pending_rewind(&self.group).await?
         {
-            return self.give_up(&admin, pending).await;
+            return self.cancel(&admin, pending).await;
         }
         let steps = self.plan(&admin).await?;
         if steps.is_empty() {
             return Err(Failure::new(format!(
-                "group {} has neither committed anything nor any partitions: name topics with \
-                 --topic",
+                "group {} has no committed offsets and owns no partitions: name topics with --topic",
                 self.group
             )));
+        }
+        let standing = Standing::of(&admin, &self.group, &steps).await?;
+        if self.execute {
+            standing.may_execute(&self.group, self.create)?;
         }
         if let Some(path) = &self.save {
             file::write(path, &steps)?;
         }
         if !self.execute {
             self.output.print(&self.table(&steps))?;
-            let group = view(&admin, &self.group).await.unwrap_or_default();
-            let members = group.map(|group| group.members.len());
-            return Ok(self.output.say(what_next(members))?);
+            remark(format_args!(
+                "dry run: nothing changed. {}",
+                standing.what_execute_does(&self.group)
+            ));
+            return Ok(());
         }
-        match admin.execute_rewind(&self.group, &steps, self.wait).await {
-            Ok(done) => Ok(self.output.print(&self.table(&done))?),
-            Err(Error::Timeout { .. }) => Err(Failure::new(format!(
-                "group {}: members have not given the partitions up within {} s, and the rewind \
-                 still waits for them: `kohort groups explain {}` says for whom; the same command \
-                 again waits on, and `kohort groups rewind {} --undo --execute` gives it up",
+        self.execute(&admin, &steps, &standing).await
+    }
+
+    /// Shows the plan, says what is pending and how to cancel it, and reports what was done.
+    async fn execute(
+        &self,
+        admin: &Admin,
+        steps: &[RewindStep],
+        standing: &Standing,
+    ) -> Result<(), Failure> {
+        let mut signals = Signals::new()?;
+        if !self.output.is_json() {
+            self.output.print(&self.table(steps))?;
+        }
+        if standing.members > 0 {
+            remark(format_args!(
+                "waiting for {} to release the partitions. Ctrl-C stops waiting, but the rewind \
+                 stays pending; to cancel it: {}",
+                counted(standing.members, "member"),
+                self.how_to_cancel()
+            ));
+        }
+        let done = tokio::select! {
+            done = admin.execute_rewind(&self.group, steps, self.wait) => done,
+            () = signals.next() => return Err(self.interrupted(admin).await),
+        };
+        let done = done.map_err(|error| match error {
+            Error::Timeout { .. } => Failure::new(format!(
+                "the members of group {} have not released the partitions within {}s. The rewind is \
+                 still pending: `kohort groups explain {}` shows what it waits for, the same command \
+                 waits again, and `{}` cancels it",
                 self.group,
                 self.wait.as_secs_f64(),
                 self.group,
-                self.group
-            ))),
-            Err(error) => Err(error.into()),
+                self.how_to_cancel()
+            )),
+            error => error.into(),
+        })?;
+        // The members may have committed since the plan was made.
+        if self.output.is_json() || done != steps {
+            self.output.print(&self.table(&done))?;
         }
+        self.output.say(format_args!(
+            "rewound group {}: {} changed",
+            self.group,
+            counted(done.len(), "partition")
+        ))?;
+        Ok(())
     }
 
-    /// Undoes a rewind that has not happened yet.
-    async fn give_up(&self, admin: &Admin, pending: LastRewind) -> Result<(), Failure> {
+    fn how_to_cancel(&self) -> String {
+        format!("kohort groups rewind {} --undo --execute", self.group)
+    }
+
+    /// What has become of the rewind that is no longer waited for.
+    async fn interrupted(&self, admin: &Admin) -> Failure {
+        let group = &self.group;
+        let pending = tokio::time::timeout(LOOK_AFTERWARDS, admin.pending_rewind(group)).await;
+        Failure::new(match pending {
+            Ok(Ok(Some(_))) => format!(
+                "interrupted: the rewind of group {group} is still pending, and completes when the \
+                 members have released the partitions; to cancel it: {}",
+                self.how_to_cancel()
+            ),
+            Ok(Ok(None)) => format!(
+                "interrupted: no rewind of group {group} is pending; whether it was applied shows: \
+                 kohort groups describe {group}"
+            ),
+            _ => format!(
+                "interrupted: the rewind of group {group} may still be pending, see `kohort groups \
+                 explain {group}`; to cancel it: {}",
+                self.how_to_cancel()
+            ),
+        })
+    }
+
+    /// Cancels a rewind that is pending.
+    async fn cancel(&self, admin: &Admin, pending: LastRewind) -> Result<(), Failure> {
         let asked_at = clock(pending.at);
         if !self.execute {
             self.output.print(&self.table(&pending.steps))?;
-            self.output.say(format_args!(
-                "nothing was changed; this rewind, which was asked for {asked_at}, still waits for \
-                 members to give partitions up: with --execute it is given up"
-            ))?;
+            remark(format_args!(
+                "dry run: nothing changed. This rewind, requested at {asked_at}, is still pending. \
+                 Pass --execute to cancel it"
+            ));
             return Ok(());
         }
         let stays: Vec<RewindStep> = admin
@@ -155,8 +238,7 @@ impl Rewind {
             .collect();
         self.output.print(&self.table(&stays))?;
         self.output.say(format_args!(
-            "the rewind that was asked for {asked_at} is given up; nothing that is committed was \
-             changed"
+            "cancelled the rewind that was requested at {asked_at}; no offset was changed"
         ))?;
         Ok(())
     }
@@ -186,8 +268,9 @@ impl Rewind {
             self.shift_by.map(RewindTo::ShiftBy),
         ]
         .into_iter();
-        all.find_map(|to| to)
-            .ok_or_else(|| Failure::new("say where to: --to-earliest, --to-offset N or the like"))
+        all.find_map(|to| to).ok_or_else(|| {
+            Failure::new("missing target: pass --to-earliest, --to-offset N or another --to option")
+        })
     }
 
     async fn partitions(&self, admin: &Admin) -> Result<BTreeSet<TopicPartition>, Failure> {
@@ -242,17 +325,6 @@ impl Rewind {
     }
 }
 
-/// `members`: how many the group has, if there is one.
-fn what_next(members: Option<usize>) -> String {
-    let live = match members {
-        None => "there is no such group yet: it would begin there",
-        Some(0) => "the group has no members",
-        Some(1) => "the group has 1 member, which gives up these partitions and starts again",
-        _ => "members that own these partitions give them up, and whoever gets them starts there",
-    };
-    format!("nothing was changed; with --execute it is done ({live})")
-}
-
 /// `orders` or `orders:0,1`.
 fn topic(text: &str) -> Result<(String, Vec<i32>), String> {
     let (name, partitions) = match text.rsplit_once(':') {
@@ -261,7 +333,7 @@ fn topic(text: &str) -> Result<(String, Vec<i32>), String> {
     };
     let numbers = partitions.split(',').map(|number| {
         let number = number.trim().parse::<i32>().ok().filter(|&n| n >= 0);
-        number.ok_or_else(|| "write a topic, or partitions of it: orders:0,1".to_owned())
+        number.ok_or_else(|| "expected a topic, or partitions of it such as orders:0,1".to_owned())
     });
     Ok((name.to_owned(), numbers.collect::<Result<_, _>>()?))
 }

@@ -3,96 +3,95 @@
 use std::collections::HashMap;
 
 use clap::{Args, Subcommand};
+use clap_complete::ArgValueCandidates;
 use kohort::{
-    ByteString, IsolationLevel, OffsetSpec, TopicPartition,
-    admin::{ConfigResource, ConfigSource, NewTopic},
+    Admin, ByteString, IsolationLevel, OffsetSpec, TopicPartition,
+    admin::{ConfigEntry, ConfigResource, ConfigSource, ConfigType, NewTopic},
 };
+use serde_json::Value;
 
 use crate::{
-    client::Connect,
+    client::{Connect, property},
+    completion,
     failure::{Failure, Failures},
-    output::{Output, Table, line},
+    output::{Output, Table, counted, line},
 };
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Topics {
-    /// Create a topic.
-    #[command(after_help = "Example:
-  kohort topics create orders -p 6 -c retention.ms=86400000")]
     Create(Create),
-    /// List topics.
-    #[command(after_help = "Example:
-  kohort topics list -o json")]
     List(List),
-    /// Show topics' partitions, leaders, replicas and offsets, or their settings.
-    #[command(after_help = "Examples:
-  kohort topics describe orders
-  kohort topics describe orders --configs")]
     Describe(Describe),
-    /// Delete topics and all their records.
-    #[command(after_help = "Example:
-  kohort topics delete orders payments")]
     Delete(Delete),
 }
 
+/// Create a topic
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kohort topics create orders
+  kohort topics create orders -p 6 -c retention.ms=86400000")]
 pub(crate) struct Create {
-    #[command(flatten)]
-    connect: Connect,
-    /// Name of the topic.
+    /// Topic name
     topic: String,
-    /// Number of partitions [default: the broker's num.partitions].
-    #[arg(short, long, value_name = "COUNT", default_value_t = -1, hide_default_value = true)]
+    /// Number of partitions [default: the broker's]
+    #[arg(short, long, default_value_t = -1, hide_default_value = true)]
     partitions: i32,
-    /// Replicas of each partition [default: the broker's setting].
-    #[arg(short, long, value_name = "COUNT", default_value_t = -1, hide_default_value = true)]
+    /// Replicas of each partition [default: the broker's]
+    #[arg(short, long, default_value_t = -1, hide_default_value = true)]
     replication_factor: i16,
-    /// Topic setting, such as cleanup.policy=compact; can be repeated.
-    #[arg(short, long = "config", value_name = "NAME=VALUE", value_parser = setting)]
+    /// Topic setting, such as cleanup.policy=compact; repeatable
+    #[arg(short, long = "config", value_name = "NAME=VALUE", value_parser = property)]
     configs: Vec<(String, String)>,
-    /// Succeed if the topic exists already.
+    /// Succeed if the topic exists already
     #[arg(long)]
     if_not_exists: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct List {
     #[command(flatten)]
     connect: Connect,
-    #[command(flatten)]
-    output: Output,
-    /// Include internal topics.
+}
+
+/// List topics
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kohort topics list
+  kohort topics list --internal -o json")]
+pub(crate) struct List {
+    /// Include internal topics, such as __consumer_offsets
     #[arg(long)]
     internal: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Describe {
-    #[command(flatten)]
-    connect: Connect,
     #[command(flatten)]
     output: Output,
-    /// Names of the topics [default: all].
-    topics: Vec<String>,
-    /// Show the settings that differ from the defaults instead.
-    #[arg(long)]
-    configs: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Delete {
     #[command(flatten)]
     connect: Connect,
-    /// Names of the topics.
-    #[arg(required = true)]
-    topics: Vec<String>,
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write it as name=value".to_owned()),
-    }
+/// Show the partitions of topics and the offsets they hold, or their settings
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kohort topics describe orders
+  kohort topics describe orders --configs")]
+pub(crate) struct Describe {
+    /// Topic names [default: all topics]
+    #[arg(value_name = "TOPIC", add = ArgValueCandidates::new(completion::topics))]
+    topics: Vec<String>,
+    /// Show the settings that differ from the defaults instead of the partitions
+    #[arg(long)]
+    configs: bool,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connect: Connect,
+}
+
+/// Delete topics with all their records
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  kohort topics delete orders")]
+pub(crate) struct Delete {
+    /// Topic names
+    #[arg(value_name = "TOPIC", required = true, add = ArgValueCandidates::new(completion::topics))]
+    topics: Vec<String>,
+    #[command(flatten)]
+    connect: Connect,
 }
 
 impl Topics {
@@ -118,12 +117,9 @@ impl Create {
             Ok(created) => {
                 let partitions = created.partitions.unwrap_or(self.partitions);
                 line(format_args!(
-                    "created {} with {partitions} {}",
+                    "created {} with {}",
                     self.topic,
-                    match partitions {
-                        1 => "partition",
-                        _ => "partitions",
-                    }
+                    counted(partitions.max(0) as usize, "partition")
                 ))?;
                 Ok(())
             }
@@ -131,7 +127,7 @@ impl Create {
                 if self.if_not_exists
                     && error.code() == Some(kohort::ErrorCode::TOPIC_ALREADY_EXISTS) =>
             {
-                Ok(line(format_args!("{} exists", self.topic))?)
+                Ok(line(format_args!("{} exists already", self.topic))?)
             }
             Err(error) => Err(error.into()),
         }
@@ -184,7 +180,7 @@ impl Describe {
     }
 }
 
-async fn configs(admin: &kohort::Admin, names: &[ByteString], failures: &mut Failures) -> Table {
+async fn configs(admin: &Admin, names: &[ByteString], failures: &mut Failures) -> Table {
     let mut table = Table::new(&["TOPIC", "SETTING", "VALUE"]);
     let resources: Vec<_> = names.iter().cloned().map(ConfigResource::topic).collect();
     for (resource, entries) in admin.describe_configs(&resources, false).await {
@@ -196,15 +192,32 @@ async fn configs(admin: &kohort::Admin, names: &[ByteString], failures: &mut Fai
             table.row(vec![
                 resource.name.to_string().into(),
                 entry.name.to_string().into(),
-                entry.value.map(|value| value.to_string()).into(),
+                typed(&entry),
             ]);
         }
     }
     table
 }
 
+/// The value of a setting, as the type that the broker says it has.
+fn typed(entry: &ConfigEntry) -> Value {
+    let Some(value) = entry.value.as_deref() else {
+        return Value::Null;
+    };
+    let typed = match entry.config_type {
+        ConfigType::Boolean => value.parse().ok().map(Value::Bool),
+        ConfigType::Number => serde_json::from_str(value).ok().filter(Value::is_number),
+        ConfigType::List => {
+            let items = value.split(',').map(str::trim);
+            Some(items.filter(|item| !item.is_empty()).collect())
+        }
+        ConfigType::Text => None,
+    };
+    typed.unwrap_or_else(|| value.into())
+}
+
 async fn partitions(
-    admin: &kohort::Admin,
+    admin: &Admin,
     names: &[ByteString],
     failures: &mut Failures,
 ) -> Result<Table, Failure> {
@@ -226,17 +239,20 @@ async fn partitions(
             .iter()
             .map(|p| TopicPartition::new(topic.name.clone(), p.partition));
         let all: Vec<_> = all.collect();
-        let earliest = listed_offsets(admin, &all, OffsetSpec::Earliest).await;
-        let latest = offsets(admin, &all, OffsetSpec::Latest).await;
+        let (earliest, latest) = tokio::join!(
+            listed_offsets(admin, &all, OffsetSpec::Earliest),
+            listed_offsets(admin, &all, OffsetSpec::Latest)
+        );
         for ((partition, earliest), latest) in topic.partitions.iter().zip(earliest).zip(latest) {
-            // What it does not say of one it says on standard error, and shows the others.
+            // A partition that is not available is reported, and the others are shown.
             let earliest = failures.take(earliest).flatten();
+            let latest = latest.ok().flatten();
             table.row(vec![
                 topic.name.to_string().into(),
                 partition.partition.into(),
                 partition.leader.into(),
-                partition.replicas.clone().into(),
-                partition.in_sync.clone().into(),
+                ids(&partition.replicas),
+                ids(&partition.in_sync),
                 earliest.into(),
                 latest.into(),
             ]);
@@ -245,19 +261,13 @@ async fn partitions(
     Ok(table)
 }
 
-/// The offsets of partitions, in their order; `None` for those whose leader does not answer.
-pub(crate) async fn offsets(
-    admin: &kohort::Admin,
-    partitions: &[TopicPartition],
-    spec: OffsetSpec,
-) -> Vec<Option<i64>> {
-    let listed = listed_offsets(admin, partitions, spec).await;
-    listed.into_iter().map(|it| it.ok().flatten()).collect()
+fn ids(brokers: &[i32]) -> Value {
+    brokers.iter().copied().collect()
 }
 
 /// The offsets of partitions, in their order; `None` where there is no record of that time.
 pub(crate) async fn listed_offsets(
-    admin: &kohort::Admin,
+    admin: &Admin,
     partitions: &[TopicPartition],
     spec: OffsetSpec,
 ) -> Vec<Result<Option<i64>, kohort::Error>> {
@@ -270,7 +280,8 @@ pub(crate) async fn listed_offsets(
         .await;
     let listed: HashMap<_, _> = listed.into_iter().collect();
     let offset = |wanted: &TopicPartition| match listed.get(wanted) {
-        Some(found) => found.as_ref().map(|it| it.offset).map_err(Clone::clone),
+        Some(Ok(listed)) => Ok(listed.offset),
+        Some(Err(error)) => Err(error.clone()),
         None => Ok(None),
     };
     partitions.iter().map(offset).collect()

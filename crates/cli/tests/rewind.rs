@@ -40,7 +40,7 @@ async fn run(broker: &Broker, arguments: &[&str]) -> Output {
     command
         .args(["groups", "rewind", "billing"])
         .args(arguments)
-        .env("KOHORT_BOOTSTRAP_SERVER", broker.address().to_string());
+        .env("KOHORT_BOOTSTRAP_SERVERS", broker.address().to_string());
     tokio::task::spawn_blocking(move || command.output().expect("the program runs"))
         .await
         .expect("the program was run")
@@ -74,17 +74,22 @@ async fn a_group_without_members_is_shown_rewound_saved_and_restored() {
     let all = ["--topic", "orders"];
     let to = |to: &'static [&'static str]| [&all, to].concat();
 
-    let shown = run(&broker, &to(&["--to-offset", "4"])).await;
-    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let output = run(&broker, &to(&["--to-offset", "4"])).await;
+    let shown = String::from_utf8_lossy(&output.stdout);
+    let remark = String::from_utf8_lossy(&output.stderr);
     assert!(
         shown.contains("GROUP    TOPIC   PARTITION  CURRENT-OFFSET"),
         "{shown}"
     );
     assert!(
-        shown.contains("nothing was changed; with --execute"),
-        "{shown}"
+        remark.contains("dry run: nothing changed. Group billing does not exist"),
+        "{remark}"
     );
+    // A misspelled name creates no group.
     let to_four = to(&["--to-offset", "4", "--execute"]);
+    let failure = fails(&broker, &to_four).await;
+    assert!(failure.contains("pass --create"), "{failure}");
+    let to_four = to(&["--to-offset", "4", "--execute", "--create"]);
     assert_eq!(rewinds(&broker, &to_four).await, [(None, Some(4)); 2]);
     let shift = ["--topic", "orders:1", "--shift-by", "-3", "--execute"];
     assert_eq!(rewinds(&broker, &shift).await, [(Some(4), Some(1))]);
@@ -161,7 +166,14 @@ async fn a_live_group_is_rewound_while_its_member_reads() {
             .expect("they come");
     };
     read(20).await;
-    let goals = ["--topic", "orders:0", "--to-earliest", "--execute"];
+    let goals = ["--topic", "orders:0", "--to-earliest"];
+    let output = run(&broker, &goals).await;
+    let remark = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        remark.contains("Pass --execute to apply: the owners among 1 member release"),
+        "{remark}"
+    );
+    let goals = [&goals[..], &["--execute"]].concat();
     let (done, ()) = tokio::join!(rewinds(&broker, &goals), read(10));
     assert_eq!(done, [(Some(10), Some(0))]);
     consumer.close().await.expect("closed");

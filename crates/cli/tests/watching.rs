@@ -86,7 +86,7 @@ fn command(broker: &Broker, arguments: &[&str]) -> Command {
     command
         .arg("groups")
         .args(arguments)
-        .env("KOHORT_BOOTSTRAP_SERVER", broker.address().to_string());
+        .env("KOHORT_BOOTSTRAP_SERVERS", broker.address().to_string());
     command
 }
 
@@ -266,10 +266,10 @@ async fn a_rewind_that_waits_is_explained_and_can_be_given_up() {
 
     let waits = |text: &str| text.contains("to revoke orders-0 and orders-1");
     let text = until(&broker, &explain, waits).await;
-    let rewind = "A rewind of orders-0 and orders-1 is under way, asked for by ";
+    let rewind = "A rewind of orders-0 and orders-1 is pending, requested by ";
     assert!(text.contains(rewind), "{text}");
-    assert!(text.contains(" still has orders-0 and orders-1"), "{text}");
-    assert!(text.contains(" left: 20"), "until when: {text}");
+    assert!(text.contains(" still owns orders-0 and orders-1"), "{text}");
+    assert!(text.contains("removed in "), "until when: {text}");
     let json = prints(&broker, &["explain", "billing", "-o", "json"]).await;
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["rewind"]["partitions"]["count"], 2);
@@ -277,9 +277,9 @@ async fn a_rewind_that_waits_is_explained_and_can_be_given_up() {
 
     let undo = ["rewind", "billing", "--undo"];
     let shown = prints(&broker, &undo).await;
-    assert!(shown.contains("still waits for members"), "{shown}");
+    assert!(shown.contains("NEW-OFFSET"), "{shown}");
     let given_up = prints(&broker, &[&undo[..], &["--execute"]].concat()).await;
-    assert!(given_up.contains("is given up"), "{given_up}");
+    assert!(given_up.contains("cancelled the rewind"), "{given_up}");
     let is_over = |text: &str| text.contains("is given up, no offset was changed");
     let history = until(&broker, &["history", "billing"], is_over).await;
     assert!(
@@ -293,7 +293,55 @@ async fn a_rewind_that_waits_is_explained_and_can_be_given_up() {
         text.contains("its one member has 4 partitions")
     })
     .await;
-    assert!(!text.contains("under way"), "{text}");
+    assert!(!text.contains("is pending"), "{text}");
+    member.leave().await;
+    broker.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupted_rewind_says_that_it_is_pending_and_how_to_cancel_it() {
+    let broker = broker().await;
+    let may = Arc::new(Semaphore::new(0));
+    let member = Member::join(&broker, Stubborn(Arc::clone(&may))).await;
+    let explain = ["explain", "billing"];
+    until(&broker, &explain, |text| text.contains("is Stable")).await;
+    let rewind = ["rewind", "billing", "--topic", "orders", "--to-earliest"];
+    let mut command = command(&broker, &[&rewind[..], &["--execute"]].concat());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let stderr = child.stderr.take().expect("standard error is piped");
+    let mut remarks = BufReader::new(stderr).lines();
+    let waiting = remarks.next().expect("a line").expect("text");
+    let cancel = "kohort groups rewind billing --undo --execute";
+    assert!(
+        waiting.starts_with("kohort: waiting for 1 member") && waiting.ends_with(cancel),
+        "{waiting}"
+    );
+    let pending = |text: &str| text.contains("A rewind of orders-0, orders-1");
+    until(&broker, &explain, pending).await;
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::INT).expect("interrupted");
+    let interrupted = remarks.next().expect("a line").expect("text");
+    assert!(
+        interrupted.contains("is still pending") && interrupted.ends_with(cancel),
+        "{interrupted}"
+    );
+    let output = child.wait_with_output().expect("the program ends");
+    assert_eq!(output.status.code(), Some(1));
+    // The plan came first.
+    let plan = String::from_utf8(output.stdout).expect("text");
+    assert!(
+        plan.starts_with("GROUP") && plan.lines().count() == 5,
+        "{plan}"
+    );
+
+    may.add_permits(100);
+    let completed = run(&broker, &[&rewind[..], &["--execute"]].concat()).await;
+    let printed = String::from_utf8(completed.stdout).expect("text");
+    assert!(
+        printed.ends_with("rewound group billing: 4 partitions changed\n"),
+        "{printed}"
+    );
     member.leave().await;
     broker.shutdown().await;
 }

@@ -131,7 +131,12 @@ pub(super) fn json(stage: &Stage<'_>, arguments: &[&str]) -> Result<Value, Failu
     let mut command = program(stage, arguments);
     command.args(["-o", "json"]);
     let log = Process::complete(command, arguments[1], stage.run.logs(), COMMAND_LIMIT)?;
-    let text = std::fs::read_to_string(&log)?;
+    // The log also has the remarks, which the program writes to standard error.
+    let log_text = std::fs::read_to_string(&log)?;
+    let output = log_text
+        .lines()
+        .filter(|line| !line.starts_with("kohort: "));
+    let text = output.collect::<Vec<_>>().join("\n");
     serde_json::from_str(&text)
         .map_err(|error| Failure::new(format!("{arguments:?}: {error}, in {}", log.display())))
 }

@@ -43,13 +43,16 @@ const GIVE_UP_AT: Duration = Duration::from_secs(19);
 /// How often the screen is drawn.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// Show a group at work on the embedded broker, in under 20 seconds.
+/// Show a group at work, in less than 20 seconds
 ///
-/// A week of earthquakes goes through a topic whose partitions are shared by the members of a group.
-/// One member joins, one is killed, and a partition is rewound while they run.
+/// On an embedded broker, a week of earthquakes goes through a topic whose partitions the members of
+/// a group share. One member joins, one is killed, and a partition is rewound while they run.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  kohort demo
+  kohort demo --lines | tee demo.log")]
 pub(crate) struct Demo {
-    /// Print lines instead of drawing in place, as when the output is piped.
+    /// Print lines instead of drawing in place (default when piped)
     #[arg(long)]
     lines: bool,
 }

@@ -18,7 +18,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<(TopicPartition, RewindTo)>, Failu
     let goals = lines.map(|(index, line)| {
         goal(line).ok_or_else(|| {
             Failure::new(format!(
-                "{}, line {}: `{line}` is not topic,partition,offset",
+                "{}, line {}: {line:?} is not topic,partition,offset",
                 path.display(),
                 index + 1
             ))

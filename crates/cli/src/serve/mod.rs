@@ -2,12 +2,20 @@
 
 mod settings;
 
-use std::{io::IsTerminal, path::PathBuf, time::Instant};
+use std::{fmt, io::IsTerminal, path::PathBuf, time::Instant};
 
 use clap::Args;
+use kohort::text::printable_line;
 use kohort_broker::StartError;
-use tracing::warn;
-use tracing_subscriber::EnvFilter;
+use tracing::{field::Field, warn};
+use tracing_subscriber::{
+    EnvFilter,
+    field::MakeExt,
+    fmt::{
+        FormatFields,
+        format::{Writer, debug_fn},
+    },
+};
 
 use crate::{failure::Failure, signals::Signals};
 use settings::Gathered;
@@ -83,6 +91,8 @@ impl Serve {
             .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
             .with_target(false)
             .compact()
+            // Fields hold names from clients, which must not add lines or change the terminal.
+            .fmt_fields(log_fields())
             .init();
         raise_file_limit();
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -118,6 +128,21 @@ impl Serve {
             () = signals.next() => Err(Failure::new("stopped at once, by a second signal; the next start checks the logs")),
         }
     }
+}
+
+/// How the fields of a log line are written: each made printable, whatever a client calls itself.
+fn log_fields() -> impl for<'a> FormatFields<'a> + 'static {
+    debug_fn(
+        |writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug| {
+            let text = format!("{value:?}");
+            let text = printable_line(&text);
+            match field.name() {
+                "message" => write!(writer, "{text}"),
+                name => write!(writer, "{name}={text}"),
+            }
+        },
+    )
+    .delimited(" ")
 }
 
 /// What to log: a level, or levels by module. Whatever else is written there would mean, to the

@@ -6,27 +6,28 @@ use crate::coordinator::history::{Cause, Failure, Needs};
 pub(super) fn for_needs(needs: Needs) -> &'static str {
     match needs {
         Needs::Rejoin => {
-            "it rejoins when its application calls poll() again: if the work between two polls is \
-             long, lower max.poll.records; if it is stuck, restart it. How long everybody waits for \
-             it is its max.poll.interval.ms"
+            "it rejoins when its application calls poll() again: if processing between two polls \
+             takes long, lower max.poll.records; if the application is stuck, restart it. The others \
+             wait for it for at most its max.poll.interval.ms"
         }
         Needs::Join => {
-            "a client was given a member id and has not come back with it; nothing is to be done, \
-             it is forgotten when its session timeout has passed"
+            "a client was given a member id but has not joined with it; nothing to do: the id \
+             expires with its session timeout"
         }
         Needs::Assign => {
-            "the leader is computing the assignment; if that takes long, look at its log, and \
-             whether its metadata requests are answered"
+            "the leader is computing the assignment; if that takes long, check its log and whether \
+             its metadata requests are answered"
         }
-        Needs::Sync => "it has joined, and has yet to ask for its assignment; look at its log",
+        Needs::Sync => "it has joined but not asked for its assignment; check its log",
         Needs::Revoke => {
-            "it gives them up when its application calls poll() again and its rebalance listener \
-             has returned: if the work between two polls is long, lower max.poll.records; if it is \
-             stuck, restart it. How long everybody waits for it is its max.poll.interval.ms"
+            "it releases them when its application calls poll() again and its rebalance listener \
+             returns: if processing between two polls takes long, lower max.poll.records; if the \
+             application is stuck, restart it. The others wait for it for at most its \
+             max.poll.interval.ms"
         }
         Needs::Heartbeat => {
-            "it takes what it was given with its next heartbeat; if none comes, its session ends \
-             and it is put out"
+            "it takes over its partitions with its next heartbeat; if none comes, its session \
+             expires and it is removed"
         }
     }
 }
@@ -37,42 +38,37 @@ pub(super) fn for_cause(cause: &Cause) -> (&'static str, Option<&'static str>) {
         Cause::MemberJoined { .. } => (
             "members joined",
             Some(
-                "look whether something restarts the members again and again; members with a \
+                "check whether something keeps restarting the members; members with a \
                  group.instance.id come back without a rebalance",
             ),
         ),
         Cause::MemberRejoined { leads: true, .. } => (
             "the leader asked for it",
-            Some(
-                "it has seen a change of topics or partitions, or its assignor wants another round",
-            ),
+            Some("its topics or partitions changed, or its assignor needs another round"),
         ),
         Cause::MemberRejoined { .. } | Cause::SubscriptionChanged { .. } => (
             "members changed their subscription",
-            Some("let all members subscribe to the same topics, once"),
+            Some("let all members subscribe to the same topics, and do it once"),
         ),
         Cause::MemberReturned { .. } => ("static members came back", None),
         Cause::MemberLeft { .. } | Cause::MemberPaused { .. } => (
             "members left",
             Some(
-                "look whether something restarts the members again and again; Java clients also \
-                 leave when poll() was not called for max.poll.interval.ms",
+                "check whether something keeps restarting the members; Java clients also leave \
+                 when poll() is not called for max.poll.interval.ms",
             ),
         ),
         Cause::MemberRemoved { .. } => ("an administrator removed members", None),
         Cause::SessionExpired { .. } | Cause::FirstJoinExpired { .. } => (
-            "members fell silent until their session ended",
+            "members stopped sending heartbeats until their sessions expired",
             Some(
-                "they were killed, cut off from the network, or paused for longer than the session \
+                "they were killed, lost the network, or paused for longer than the session \
                  timeout: look for crashes, out-of-memory kills and long garbage collections",
             ),
         ),
         Cause::ConnectionLost { .. } => (
-            "members lost their connection and did not come back",
-            Some(
-                "they were killed, or are cut off from the network: look for crashes and \
-                 out-of-memory kills",
-            ),
+            "members lost their connections and did not come back",
+            Some("they were killed or lost the network: look for crashes and out-of-memory kills"),
         ),
         Cause::MembersFenced {
             failure: Failure::Revoke | Failure::Rejoin,
@@ -80,16 +76,16 @@ pub(super) fn for_cause(cause: &Cause) -> (&'static str, Option<&'static str>) {
         } => (
             "members did not rejoin or revoke in time",
             Some(
-                "their work between two polls takes longer than max.poll.interval.ms: lower \
+                "they spend longer than max.poll.interval.ms between two polls: lower \
                  max.poll.records or raise the interval",
             ),
         ),
         Cause::MembersFenced { .. } => ("members did not ask for their assignment in time", None),
         Cause::AssignorChanged { .. } => (
             "the assignor changed",
-            Some("let all members ask for the same assignor"),
+            Some("configure the same assignor in all members"),
         ),
         Cause::TopicsChanged { .. } | Cause::RegexResolved { .. } => ("topics changed", None),
-        _ => ("of other reasons", None),
+        _ => ("for other reasons", None),
     }
 }

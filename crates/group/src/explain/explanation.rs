@@ -8,15 +8,20 @@ use super::{
     ExplainedRewind, Note, PartitionLag, PendingRewind, Rebalance, Recent, View, advice::for_needs,
     notes::notes,
 };
-use crate::coordinator::{
-    Millis,
-    history::{Causes, Few, Late, Needs, Phase, Protocol, Waited, clock_span, partitions_in_words},
+use crate::{
+    coordinator::{
+        Millis,
+        history::{
+            Causes, Few, Late, Needs, Phase, Protocol, Waited, clock_span, partitions_in_words,
+        },
+    },
+    text::{printable_line, printable_name},
 };
 
 /// How a time is written.
 pub type Clock = fn(Millis) -> String;
 
-/// What a group is doing, whom it waits for, and what to do about it.
+/// What a group is doing, which members it waits for, and what to do about it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Explanation {
     /// The group.
@@ -34,9 +39,9 @@ pub struct Explanation {
     pub members: usize,
     /// What it is doing: a sentence.
     pub summary: String,
-    /// Whom it waits for.
+    /// The members it waits for.
     pub waits_for: Vec<Holdup>,
-    /// How many more it waits for that are not named.
+    /// How many more members it waits for.
     pub waits_for_more: usize,
     /// The rewind that is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +67,7 @@ pub struct Holdup {
     /// Since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Millis>,
-    /// How much time it has left until it is put out.
+    /// How much time it has left before it is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_ms: Option<i64>,
     /// What to do about it.
@@ -179,155 +184,160 @@ fn summary(
     now: Millis,
     clock: Clock,
 ) -> String {
-    let members = match view.members.len() {
+    let count = view.members.len();
+    let members = match count {
         1 => "its one member".to_owned(),
         count => format!("its {count} members"),
     };
+    let of = format!("{waits_for} of {count} members");
     let partitions: usize = view.members.iter().map(|it| it.assignment.len()).sum();
     let until = match rebalance.and_then(|it| it.deadline_at) {
         Some(at) if at > now => format!(
-            ", until {} ({} left) at the latest",
+            ", until {} at the latest ({} left)",
             clock(at),
             clock_span(at - now)
         ),
         _ => String::new(),
     };
+    let has = match waits_for {
+        1 => "has",
+        _ => "have",
+    };
     match &*view.state {
         "Stable" if waits_for > 0 => {
-            format!("{waits_for} of {members} did not ask for what the leader has assigned{until}")
+            format!("{of} {has} not fetched the assignment from the leader{until}")
         }
         "Stable" => {
-            let have = match view.members.len() {
+            let have = match count {
                 1 => "has",
                 _ => "share",
             };
-            format!(
-                "nothing to wait for: {members} {have} {}",
-                partitions_in_words(partitions)
-            )
+            format!("{members} {have} {}", partitions_in_words(partitions))
         }
-        "Empty" => "it has no members: nobody consumes".to_owned(),
+        "Empty" => "it has no members".to_owned(),
         "Dead" => "it does not exist".to_owned(),
         "PreparingRebalance" => match rebalance.and_then(|it| it.phase) {
             Some(Phase::MoreMembers) => {
-                format!("it was empty, and waits for more members to come{until}")
+                format!("it was empty and waits for more members to join{until}")
             }
             _ if waits_for > 0 => {
-                let verb = match waits_for {
-                    1 => "has",
-                    _ => "have",
-                };
-                format!("{waits_for} of {members} {verb} not joined again{until}; the others wait")
+                format!("{of} {has} not rejoined{until}; the others wait")
             }
-            _ => format!("{members} are to join again{until}"),
+            _ => format!("{members} must rejoin{until}"),
         },
         "CompletingRebalance" => {
-            format!("{members} have joined, and wait for their leader to assign")
+            format!("{members} have joined and wait for the leader to assign partitions")
         }
         "Assigning" => format!("a new assignment for {members} is about to be computed"),
         "Reconciling" if waits_for > 0 => {
-            let verb = match waits_for {
-                1 => "has",
-                _ => "have",
-            };
-            format!("{waits_for} of {members} {verb} not done what the new assignment asks of them")
+            format!("{of} {has} not applied the new assignment")
         }
-        "Reconciling" => format!("{members} are taking up a new assignment"),
-        state => format!("it is in the state {state}"),
+        "Reconciling" => format!("{members} are applying a new assignment"),
+        state => format!("its state is {state}"),
     }
 }
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let clock = self.clock;
-        write!(f, "{} is {}", self.group, self.state)?;
-        if let Some(since) = self.since {
-            write!(
-                f,
-                ", since {} ({})",
-                clock(since),
-                clock_span(self.at - since)
-            )?;
-        }
-        writeln!(f, ": {}", self.summary)?;
+        let mut lines = Lines(f);
+        let since = self.since.map_or(String::new(), |since| {
+            let span = clock_span(self.at - since);
+            format!(", since {} ({span})", clock(since))
+        });
+        let group = printable_name(&self.group);
+        lines.line(format_args!(
+            "{group} is {}{since}: {}",
+            self.state, self.summary
+        ))?;
         if !self.waits_for.is_empty() {
-            writeln!(f, "\nIt waits for")?;
+            lines.heading("Waiting for")?;
         }
         for holdup in &self.waits_for {
-            self.holdup(f, holdup)?;
+            self.holdup(&mut lines, holdup)?;
         }
         if self.waits_for_more > 0 {
-            writeln!(f, "  and {} more", self.waits_for_more)?;
+            lines.line(format_args!("  and {} more", self.waits_for_more))?;
         }
-        self.advice(f)?;
+        self.advice(&mut lines)?;
         if let Some(rewind) = &self.rewind {
-            rewind.write(f, self.at, clock)?;
+            rewind.write(&mut lines, self.at, clock)?;
         }
         if !self.causes.is_empty() {
-            writeln!(f, "\nWhy it rebalances")?;
-            list(f, &self.causes)?;
+            lines.heading("Why it rebalances")?;
+            list(&mut lines, &self.causes)?;
         }
         if let Some(last) = &self.last_rebalance {
             let (at, took) = (clock(last.began_at), clock_span(last.took_ms));
-            writeln!(f, "\nThe last rebalance began {at} and took {took}")?;
-            list(f, &last.causes)?;
+            lines.heading(&format!("The last rebalance began {at} and took {took}"))?;
+            list(&mut lines, &last.causes)?;
             if let Some(late) = last.last.as_ref().filter(|late| late.is_notable()) {
-                writeln!(f, "  {late}")?;
+                lines.line(format_args!("  {late}"))?;
             }
         }
         if !self.notes.is_empty() {
-            writeln!(f, "\nWorth knowing")?;
+            lines.heading("Worth knowing")?;
         }
         for note in &self.notes {
-            writeln!(f, "  {}", note.text)?;
+            lines.line(format_args!("  {}", note.text))?;
             if let Some(advice) = &note.advice {
-                writeln!(f, "    → {advice}")?;
+                lines.line(format_args!("    → {advice}"))?;
             }
         }
         Ok(())
     }
 }
 
+/// Writes whole lines, so that nothing a peer has named itself can end a line or change the terminal.
+pub(super) struct Lines<'a, 'b>(&'a mut Formatter<'b>);
+
+impl Lines<'_, '_> {
+    pub(super) fn line(&mut self, text: impl Display) -> fmt::Result {
+        writeln!(self.0, "{}", printable_line(&text.to_string()))
+    }
+
+    /// A line after an empty one.
+    pub(super) fn heading(&mut self, text: &str) -> fmt::Result {
+        writeln!(self.0)?;
+        self.line(text)
+    }
+}
+
 impl Explanation {
-    fn holdup(&self, f: &mut Formatter<'_>, holdup: &Holdup) -> fmt::Result {
+    fn holdup(&self, lines: &mut Lines<'_, '_>, holdup: &Holdup) -> fmt::Result {
         let waited = &holdup.waited;
-        write!(f, "  {} to {}", waited.member, waited.needs)?;
+        let mut text = format!("  {} to {}", waited.member, waited.needs);
         if !waited.partitions.is_empty() {
-            write!(f, " {}", waited.partitions)?;
+            text.push_str(&format!(" {}", waited.partitions));
         }
         if let Some(since) = holdup.since {
-            write!(
-                f,
-                ", since {} ({})",
-                (self.clock)(since),
-                clock_span(self.at - since)
-            )?;
+            let span = clock_span(self.at - since);
+            text.push_str(&format!(", since {} ({span})", (self.clock)(since)));
         }
-        writeln!(f)?;
+        lines.line(text)?;
         if !waited.blocks.is_empty() {
             let verb = match waited.blocks.count {
                 1 => "waits",
                 _ => "wait",
             };
-            writeln!(f, "    {} {verb} for that", waited.blocks)?;
+            lines.line(format_args!("    {} {verb} for that", waited.blocks))?;
         }
         if let (Some(left_ms), Some(at)) = (holdup.left_ms, waited.deadline_at) {
             let (left, at) = (clock_span(left_ms), (self.clock)(at));
-            writeln!(
-                f,
-                "    {left} left: {at} it is put out, and the others go on"
-            )?;
+            lines.line(format_args!(
+                "    removed in {left} ({at}) unless it responds; the others then continue"
+            ))?;
         }
         Ok(())
     }
 
-    /// Once for all who are to do the same.
-    fn advice(&self, f: &mut Formatter<'_>) -> fmt::Result {
+    /// Once for all members that have the same to do.
+    fn advice(&self, lines: &mut Lines<'_, '_>) -> fmt::Result {
         let mut given: Vec<Needs> = Vec::new();
         for holdup in &self.waits_for {
             if !given.contains(&holdup.waited.needs) {
                 given.push(holdup.waited.needs);
-                writeln!(f, "  → {}", holdup.advice)?;
+                lines.line(format_args!("  → {}", holdup.advice))?;
             }
         }
         Ok(())
@@ -335,12 +345,12 @@ impl Explanation {
 }
 
 /// Causes, a line each.
-fn list(f: &mut Formatter<'_>, causes: &Causes) -> fmt::Result {
+fn list(lines: &mut Lines<'_, '_>, causes: &Causes) -> fmt::Result {
     for cause in &causes.first {
-        writeln!(f, "  {cause}")?;
+        lines.line(format_args!("  {cause}"))?;
     }
     match causes.more() {
         0 => Ok(()),
-        more => writeln!(f, "  and {more} more"),
+        more => lines.line(format_args!("  and {more} more")),
     }
 }

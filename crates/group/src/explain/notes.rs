@@ -10,7 +10,7 @@ use crate::coordinator::{
     history::{Few, Who, clock_span, partitions_in_words},
 };
 
-/// So many rebalances in an hour are worth a word.
+/// How many rebalances within an hour are worth a note.
 const FREQUENT: usize = 5;
 
 const HOUR_MS: Millis = 3_600_000;
@@ -25,24 +25,43 @@ pub struct Note {
     pub advice: Option<String>,
 }
 
-/// How far a group is in a partition.
+/// A group's position in a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionLag {
     /// The topic.
     pub topic: Id,
     /// The partition.
     pub partition: i32,
-    /// What the group has committed.
+    /// The committed offset.
     pub committed: Option<i64>,
-    /// Where the partition ends.
+    /// The offset of the first record that still exists.
+    pub start: Option<i64>,
+    /// The offset after the last record.
     pub end: Option<i64>,
 }
 
 impl PartitionLag {
-    /// How many records are left, as far as that is known.
-    pub(super) fn lag(&self) -> i64 {
+    /// How many records the group has yet to read. Counts only offsets that the log still holds.
+    /// Unknown without a commit: `auto.offset.reset` then decides where the group starts.
+    pub fn lag(&self) -> Option<i64> {
+        let (committed, end) = (self.committed?, self.end?);
+        let next = committed.max(self.start.unwrap_or(0));
+        Some(end.saturating_sub(next).max(0))
+    }
+
+    /// How many offsets were deleted, by retention or on request, before the group read them.
+    pub fn gone(&self) -> i64 {
+        match (self.committed, self.start) {
+            (Some(committed), Some(start)) => start.saturating_sub(committed.max(0)).max(0),
+            _ => 0,
+        }
+    }
+
+    /// How far the committed offset lies beyond the end of the log: records were lost, or the topic
+    /// was replaced.
+    pub fn ahead(&self) -> i64 {
         match (self.committed, self.end) {
-            (Some(committed), Some(end)) => (end - committed).max(0),
+            (Some(committed), Some(end)) => committed.saturating_sub(end).max(0),
             _ => 0,
         }
     }
@@ -55,13 +74,15 @@ fn note(text: String, advice: Option<&str>) -> Note {
     }
 }
 
-/// What is worth knowing of a group.
+/// What is worth knowing about a group.
 pub(super) fn notes(view: &View, recent: &Recent, lags: &[PartitionLag], now: Millis) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(idle_members(view));
     notes.extend(imbalance(view));
     notes.extend(unread_topics(view));
     notes.extend(orphans(view, lags));
+    notes.extend(deleted_unread(lags));
+    notes.extend(beyond_the_end(lags));
     notes.extend(frequency(recent, now));
     if let Some((at, by)) = &recent.reset {
         let ago = clock_span(now - at);
@@ -89,7 +110,7 @@ fn idle_members(view: &View) -> Option<Note> {
     }
     let count = view.members.len();
     let text = match idle.count == count {
-        true => "no member has a partition".to_owned(),
+        true => "no member has any partitions".to_owned(),
         false => format!(
             "{} of {count} members have no partitions: {idle}",
             idle.count
@@ -102,11 +123,11 @@ fn idle_members(view: &View) -> Option<Note> {
                 if partitions == 1 { "is" } else { "are" },
                 partitions_in_words(partitions)
             ),
-            Some("more members do not help; add partitions, or stop those members"),
+            Some("more members do not help: add partitions or stop the idle members"),
         ),
         false => note(
             text,
-            Some("look at what they subscribe to, and whether those topics exist"),
+            Some("check what they subscribe to, and whether those topics exist"),
         ),
     })
 }
@@ -128,7 +149,7 @@ fn imbalance(view: &View) -> Option<Note> {
                 "the assignment is uneven: {} has {many} partitions, {} has {few}",
                 most.who, least.who
             ),
-            Some("an assignor that balances over all topics helps: uniform, sticky, cooperative-sticky"),
+            Some("use an assignor that balances across topics: uniform, sticky or cooperative-sticky"),
         )
     })
 }
@@ -148,13 +169,13 @@ fn unread_topics(view: &View) -> Option<Note> {
     (view.is_stable() && !unread.is_empty()).then(|| {
         let names: Few<&Id> = unread.into_iter().collect();
         note(
-            format!("members subscribe to {names}, of which nobody has a partition"),
-            Some("look whether it exists, and whether the name is spelled right"),
+            format!("members subscribe to {names}, but no member has a partition of it"),
+            Some("check that the topic exists and that its name is spelled correctly"),
         )
     })
 }
 
-/// Partitions with records that nobody reads.
+/// Partitions with records that no member reads.
 fn orphans(view: &View, lags: &[PartitionLag]) -> Option<Note> {
     let owned: BTreeSet<(&str, i32)> = view
         .members
@@ -164,20 +185,47 @@ fn orphans(view: &View, lags: &[PartitionLag]) -> Option<Note> {
         .collect();
     let orphans: Vec<&PartitionLag> = lags
         .iter()
-        .filter(|lag| lag.lag() > 0 && !owned.contains(&(&*lag.topic, lag.partition)))
+        .filter(|lag| lag.lag() > Some(0) && !owned.contains(&(&*lag.topic, lag.partition)))
         .collect();
     if orphans.is_empty() || (!view.is_stable() && !view.is_empty()) {
         return None;
     }
-    let records: i64 = orphans.iter().map(|lag| lag.lag()).sum();
-    let names: Few<String> = orphans
-        .iter()
-        .map(|lag| name(&(lag.topic.clone(), lag.partition)))
-        .collect();
+    let records: i64 = orphans.iter().filter_map(|lag| lag.lag()).sum();
+    let names = names(orphans.iter().copied());
     Some(note(
-        format!("{records} records wait in partitions that no member has: {names}"),
+        format!("{records} records are waiting in partitions that no member owns: {names}"),
         None,
     ))
+}
+
+fn names<'a>(lags: impl Iterator<Item = &'a PartitionLag>) -> Few<String> {
+    lags.map(|lag| name(&(lag.topic.clone(), lag.partition)))
+        .collect()
+}
+
+/// Records that were deleted before the group read them: they are no lag, and worth a word.
+fn deleted_unread(lags: &[PartitionLag]) -> Option<Note> {
+    let records: i64 = lags.iter().map(PartitionLag::gone).sum();
+    let names = names(lags.iter().filter(|lag| lag.gone() > 0));
+    (records > 0).then(|| {
+        note(
+            format!("{records} records of {names} were deleted before the group read them"),
+            Some("if that is not intended, raise the topic's retention.ms or retention.bytes"),
+        )
+    })
+}
+
+fn beyond_the_end(lags: &[PartitionLag]) -> Option<Note> {
+    let names = names(lags.iter().filter(|lag| lag.ahead() > 0));
+    (!names.is_empty()).then(|| {
+        note(
+            format!("the committed offset lies beyond the end of {names}"),
+            Some(
+                "records were lost, or the topic was deleted and created again; members start \
+                 where auto.offset.reset says",
+            ),
+        )
+    })
 }
 
 fn frequency(recent: &Recent, now: Millis) -> Option<Note> {

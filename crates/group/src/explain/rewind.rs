@@ -1,19 +1,20 @@
 //! A rewind that is under way, in words.
 
-use std::{
-    collections::BTreeSet,
-    fmt::{self, Formatter},
-};
+use std::{collections::BTreeSet, fmt};
 
 use serde::Serialize;
 
 use super::{
     Clock, View,
+    explanation::Lines,
     view::{Partition, name},
 };
-use crate::coordinator::{
-    Millis,
-    history::{Few, Who, clock_span},
+use crate::{
+    coordinator::{
+        Millis,
+        history::{Few, Who, clock_span},
+    },
+    text::printable_name,
 };
 
 /// A rewind that is under way, as the coordinator tells of it.
@@ -73,31 +74,41 @@ impl ExplainedRewind {
             partitions: pending.partitions.iter().map(name).collect(),
             held_by: held_by.collect(),
             advice: format!(
-                "it happens by itself once they have let go or are put out; to give it up instead: \
-                 kohort groups rewind {group_id} --undo --execute"
+                "it completes by itself once they release the partitions or are removed; to cancel \
+                 it: kohort groups rewind {} --undo --execute",
+                printable_name(group_id)
             ),
         }
     }
 
-    pub(super) fn write(&self, f: &mut Formatter<'_>, now: Millis, clock: Clock) -> fmt::Result {
-        let partitions = &self.partitions;
-        write!(f, "\nA rewind of {partitions} is under way, asked for ")?;
-        if let Some(by) = &self.by {
-            write!(f, "by {by} ")?;
-        }
+    pub(super) fn write(
+        &self,
+        lines: &mut Lines<'_, '_>,
+        now: Millis,
+        clock: Clock,
+    ) -> fmt::Result {
+        let by = self.by.as_ref();
+        let by = by.map_or(String::new(), |by| format!("by {by} "));
         let since = clock_span((now - self.asked_at).max(0));
-        writeln!(f, "{} ({since} ago)", clock(self.asked_at))?;
-        writeln!(
-            f,
-            "  until nobody has any of it, nobody is given it; then the new offsets are committed"
+        lines.heading(&format!(
+            "A rewind of {} is pending, requested {by}{} ({since} ago)",
+            self.partitions,
+            clock(self.asked_at)
+        ))?;
+        lines.line(
+            "  the partitions stay unassigned until their current owners release them; then the new \
+             offsets are committed",
         )?;
         for held in &self.held_by.first {
-            writeln!(f, "  {} still has {}", held.member, held.partitions)?;
+            lines.line(format_args!(
+                "  {} still owns {}",
+                held.member, held.partitions
+            ))?;
         }
         match self.held_by.more() {
             0 => {}
-            more => writeln!(f, "  and {more} more have some of it")?,
+            more => lines.line(format_args!("  and {more} more members own some of them"))?,
         }
-        writeln!(f, "  → {}", self.advice)
+        lines.line(format_args!("  → {}", self.advice))
     }
 }

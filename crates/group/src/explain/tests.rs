@@ -128,11 +128,11 @@ fn a_classic_group_that_waits_says_for_whom_how_long_still_and_what_to_do() {
     let view = view(Protocol::Classic, "PreparingRebalance", members);
     let text = text(&view, &slow_rejoiner(), &[], 48);
     let expected = "\
-billing is PreparingRebalance, since 14:00:00 (48 s): 1 of its 3 members has not joined again, until 14:05:00 (4 min 12 s left) at the latest; the others wait
+billing is PreparingRebalance, since 14:00:00 (48 s): 1 of 3 members has not rejoined, until 14:05:00 at the latest (4 min 12 s left); the others wait
 
-It waits for
+Waiting for
   slow-1 (slow at 10.0.0.1) to rejoin, since 14:00:00 (48 s)
-    4 min 12 s left: 14:05:00 it is put out, and the others go on
+    removed in 4 min 12 s (14:05:00) unless it responds; the others then continue
   → it rejoins when its application calls poll() again";
     assert!(text.starts_with(expected), "{text}");
     assert!(
@@ -181,25 +181,25 @@ fn a_consumer_group_that_waits_says_what_is_to_be_revoked_and_whom_that_blocks()
     ];
     let view = view(Protocol::Consumer, "Reconciling", members);
     let expected = "\
-billing is Reconciling, since 14:00:00 (31 s): 1 of its 2 members has not done what the new assignment asks of them
+billing is Reconciling, since 14:00:00 (31 s): 1 of 2 members has not applied the new assignment
 
-It waits for
+Waiting for
   slow-1 (slow at 10.0.0.1) to revoke orders-2 and orders-3, since 14:00:00 (31 s)
     new-1 (new at 10.0.0.1) waits for that
-    4 min 30 s left: 14:05:01 it is put out, and the others go on
-  → it gives them up when its application calls poll() again";
+    removed in 4 min 30 s (14:05:01) unless it responds; the others then continue
+  → it releases them when its application calls poll() again";
     let with_history = text(&view, &events, &[], 31);
     assert!(with_history.starts_with(expected), "{with_history}");
 
     // The same of a cluster that keeps no history, as far as describing tells.
     let without = text(&view, &[], &[], 31);
     let expected = "\
-billing is Reconciling: 1 of its 2 members has not done what the new assignment asks of them
+billing is Reconciling: 1 of 2 members has not applied the new assignment
 
-It waits for
+Waiting for
   slow-1 (slow at 10.0.0.1) to revoke orders-2 and orders-3
     new-1 (new at 10.0.0.1) waits for that
-  → it gives them up";
+  → it releases them";
     assert!(without.starts_with(expected), "{without}");
 }
 
@@ -234,7 +234,7 @@ fn a_stable_group_says_when_and_why_it_last_rebalanced_and_who_was_late() {
     let members = vec![member("slow", 0, &[0], &[]), member("fast", 0, &[1], &[])];
     let view = view(Protocol::Classic, "Stable", members);
     let expected = "\
-billing is Stable, since 14:02:00 (1 h): nothing to wait for: its 2 members share 2 partitions
+billing is Stable, since 14:02:00 (1 h): its 2 members share 2 partitions
 
 The last rebalance began 14:00:00 and took 2 min
   member new-1 (new at 10.0.0.1) joined
@@ -253,6 +253,7 @@ fn things_worth_knowing_of_a_stable_group_are_said() {
         topic: "orders".into(),
         partition,
         committed: Some(committed),
+        start: Some(0),
         end: Some(end),
     };
     let fenced = || Cause::MembersFenced {
@@ -279,12 +280,12 @@ fn things_worth_knowing_of_a_stable_group_are_said() {
     let notes = "\
 Worth knowing
   1 of 2 members have no partitions: idle-1 (idle at 10.0.0.1); there is only 1 partition
-    → more members do not help; add partitions, or stop those members
-  members subscribe to ordres, of which nobody has a partition
-    → look whether it exists, and whether the name is spelled right
-  4 records wait in partitions that no member has: orders-7
+    → more members do not help: add partitions or stop the idle members
+  members subscribe to ordres, but no member has a partition of it
+    → check that the topic exists and that its name is spelled correctly
+  4 records are waiting in partitions that no member owns: orders-7
   6 rebalances in the last hour, 5 of them because members did not rejoin or revoke in time
-    → their work between two polls takes longer than max.poll.interval.ms";
+    → they spend longer than max.poll.interval.ms between two polls";
     assert!(text.contains(notes), "{text}");
     // An hour later they are forgotten.
     let later = self::text(&view, &events, &[], 7_200);
@@ -297,7 +298,7 @@ fn a_group_without_members_says_since_when() {
     let view = view(Protocol::Classic, "Empty", Vec::new());
     assert_eq!(
         text(&view, &events, &[], 65),
-        "billing is Empty, since 14:00:05 (1 min): it has no members: nobody consumes\n"
+        "billing is Empty, since 14:00:05 (1 min): it has no members\n"
     );
 }
 
@@ -489,20 +490,20 @@ fn a_rewind_that_waits_says_for_whom_and_how_to_give_it_up() {
     let explained = explain("billing", &view, &recent, &[], Some(&pending), now, clock);
     let text = explained.to_string();
     let waits = "\
-It waits for
+Waiting for
   slow-1 (slow at 10.0.0.1) to revoke orders-1";
     assert!(text.contains(waits), "{text}");
-    assert!(text.contains("4 min 13 s left"), "{text}");
+    assert!(text.contains("removed in 4 min 13 s (14:05:01)"), "{text}");
     assert_eq!(
         explained.waits_for.len(),
         1,
         "not for who lacks what is withheld: {text}"
     );
     let rewind = "
-A rewind of orders-1 and orders-4 is under way, asked for by admin-1 (admin at 10.0.0.1) 14:00:00 (48 s ago)
-  until nobody has any of it, nobody is given it; then the new offsets are committed
-  slow-1 (slow at 10.0.0.1) still has orders-1
-  → it happens by itself once they have let go or are put out; to give it up instead: kohort groups rewind billing --undo --execute
+A rewind of orders-1 and orders-4 is pending, requested by admin-1 (admin at 10.0.0.1) 14:00:00 (48 s ago)
+  the partitions stay unassigned until their current owners release them; then the new offsets are committed
+  slow-1 (slow at 10.0.0.1) still owns orders-1
+  → it completes by itself once they release the partitions or are removed; to cancel it: kohort groups rewind billing --undo --execute
 ";
     assert!(text.contains(rewind), "{text}");
     let json = serde_json::to_value(&explained).expect("JSON");
@@ -511,4 +512,121 @@ A rewind of orders-1 and orders-4 is under way, asked for by admin-1 (admin at 1
         "orders-1"
     );
     assert_eq!(json["rewind"]["asked_at"], START);
+}
+
+#[test]
+fn lag_counts_only_records_that_exist() {
+    let lag = |committed, start, end| PartitionLag {
+        topic: "orders".into(),
+        partition: 0,
+        committed,
+        start,
+        end,
+    };
+    for (committed, start, end, expected) in [
+        // Retention has deleted what the group had not read.
+        (Some(0), Some(90), Some(100), (Some(10), 90, 0)),
+        (Some(95), Some(90), Some(100), (Some(5), 0, 0)),
+        (Some(100), Some(100), Some(100), (Some(0), 0, 0)),
+        // All of it is gone.
+        (Some(40), Some(100), Some(100), (Some(0), 60, 0)),
+        // Committed beyond the end, as after a topic was created again.
+        (Some(120), Some(0), Some(100), (Some(0), 0, 20)),
+        // No commit, or a partition whose leader does not answer, or a deleted topic.
+        (None, Some(90), Some(100), (None, 0, 0)),
+        (Some(7), None, None, (None, 0, 0)),
+        (Some(7), None, Some(10), (Some(3), 0, 0)),
+        (Some(i64::MAX), Some(0), Some(0), (Some(0), 0, i64::MAX)),
+        (
+            Some(-1),
+            Some(i64::MAX),
+            Some(i64::MAX),
+            (Some(0), i64::MAX, 0),
+        ),
+    ] {
+        let it = lag(committed, start, end);
+        assert_eq!((it.lag(), it.gone(), it.ahead()), expected, "{it:?}");
+    }
+}
+
+#[test]
+fn records_that_are_gone_are_no_lag_and_are_said() {
+    let view = view(Protocol::Classic, "Empty", Vec::new());
+    let lag = |partition, committed| PartitionLag {
+        topic: "orders".into(),
+        partition,
+        committed: Some(committed),
+        start: Some(90),
+        end: Some(100),
+    };
+    let text = text(&view, &[], &[lag(0, 0), lag(1, 120)], 0);
+    for part in [
+        "10 records are waiting in partitions that no member owns: orders-0",
+        "90 records of orders-0 were deleted before the group read them",
+        "the committed offset lies beyond the end of orders-1",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+/// What a hostile client may call itself.
+const HOSTILE: &str = "\x1b[2J\x1b]0;owned\x07\nroot\u{202e}x\r";
+
+#[test]
+fn no_name_of_a_peer_leaves_its_line_or_changes_the_terminal() {
+    let hostile = || Who {
+        id: HOSTILE.into(),
+        instance_id: Some(HOSTILE.into()),
+        client_id: HOSTILE.repeat(20_000).into(),
+        host: HOSTILE.into(),
+    };
+    let topics = BTreeSet::from([(HOSTILE.into(), 0)]);
+    let group_member = MemberView {
+        who: hostile(),
+        epoch: Some(2),
+        assignment: topics.clone(),
+        target: Some(BTreeSet::new()),
+        topics: BTreeSet::from([HOSTILE.into(), "other\n".into()]),
+        regex: Some(HOSTILE.into()),
+    };
+    let mut waiter = member("new", 3, &[], &[]);
+    waiter.target = Some(topics.clone());
+    let lags = [PartitionLag {
+        topic: HOSTILE.into(),
+        partition: 0,
+        committed: Some(0),
+        start: Some(5),
+        end: Some(9),
+    }];
+    let events = [at(
+        0,
+        What::RebalanceBegan {
+            epoch: 3,
+            causes: Cause::MemberLeft {
+                member: hostile(),
+                reason: Some(HOSTILE.into()),
+            }
+            .into(),
+            deadline_at: None,
+        },
+    )];
+    let pending = PendingRewind {
+        asked_at: START,
+        partitions: topics,
+    };
+    for state in ["Reconciling", "Stable", HOSTILE] {
+        let members = vec![group_member.clone(), waiter.clone()];
+        let view = view(Protocol::Consumer, state, members);
+        let recent = fold(&events);
+        let explained = explain(HOSTILE, &view, &recent, &lags, Some(&pending), START, clock);
+        let text = explained.to_string();
+        assert_eq!(
+            crate::text::printable(&text.replace('\n', "")),
+            text.replace('\n', "")
+        );
+        assert!(!text.lines().any(|line| line.starts_with("root")), "{text}");
+        assert!(text.len() < 200_000, "{} bytes", text.len());
+    }
+    let line = Timeline::new(clock).line(&events[0]);
+    assert_eq!(crate::text::printable(&line), line);
 }

@@ -6,9 +6,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Clock;
-use crate::coordinator::{
-    Millis,
-    history::{Event, What, Who, clock_span},
+use crate::{
+    coordinator::{
+        Millis,
+        history::{Event, What, Who, clock_span},
+    },
+    text::printable_line,
 };
 
 /// Prints events one after the other.
@@ -58,7 +61,8 @@ impl Timeline {
         } else if ends {
             self.began_at = None;
         }
-        line
+        // An event may come from a cluster that does not clean what its clients call themselves.
+        printable_line(&line).into_owned()
     }
 
     fn words(&mut self, event: &Event) -> String {

@@ -37,7 +37,11 @@ fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<usize, Failure> {
     if explained["state"] != "Stable" {
         return Err(Failure::new(format!("not stable: {explained}")));
     }
-    fails(stage, &execute, "cannot rewind a group while they run")?;
+    fails(
+        stage,
+        &execute,
+        "cannot rewind a group while its members run",
+    )?;
     fails(
         stage,
         &["groups", "history", GROUP],
