@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use bytestring::ByteString;
+use kohort_group::coordinator::REWIND_MARK;
 use kohort_wire::{ApiKey, codec::Versions, messages::*};
 
 use crate::{
-    Each, Result, Subject, TopicPartition, Uuid,
+    Each, Error, Result, Subject, TopicPartition, Uuid,
     by_leader::by_topic,
     error::check,
     rpc::{Cluster, Destination, Lane},
@@ -190,6 +191,26 @@ fn result(
         })
     });
     (partition, result)
+}
+
+/// Refuses what is not an offset or not a leader's epoch, which Kafka would store. A marked rewind may
+/// have no offset to go to.
+pub(crate) fn check_numbers(offsets: &[(TopicPartition, CommittedOffset)]) -> Result<()> {
+    for (name, committed) in offsets {
+        let is_rewind = committed.metadata.starts_with(REWIND_MARK);
+        if committed.offset < 0 && !is_rewind {
+            let offset = committed.offset;
+            return Err(Error::State(format!(
+                "cannot commit {offset} for {name}: offsets start at 0"
+            )));
+        }
+        if let Some(epoch @ ..0) = committed.leader_epoch {
+            return Err(Error::State(format!(
+                "cannot commit leader epoch {epoch} for {name}: epochs start at 0"
+            )));
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn commit_request(

@@ -163,6 +163,94 @@ fn k9_metadata_over_the_limit_fails_for_that_partition_alone() {
 }
 
 #[test]
+fn negative_offsets_and_leader_epochs_fail_for_their_partitions_alone() {
+    let mut world = World::new();
+    let partitions = [(-1, -1), (-1001, 3), (7, -2), (8, -1)];
+    let partitions = partitions.iter().enumerate();
+    let partitions = partitions.map(|(index, &(offset, leader_epoch))| {
+        let partition = commit_partition(index as i32, offset);
+        OffsetCommitRequestPartition {
+            committed_leader_epoch: leader_epoch,
+            ..partition
+        }
+    });
+    let request = OffsetCommitRequest {
+        topics: vec![OffsetCommitRequestTopic {
+            name: "a".into(),
+            partitions: partitions.collect(),
+            ..OffsetCommitRequestTopic::default()
+        }],
+        ..commit_request("g", "", -1)
+    };
+    assert_eq!(
+        world.commit_as(9, request),
+        [
+            ErrorCode::OFFSET_OUT_OF_RANGE,
+            ErrorCode::OFFSET_OUT_OF_RANGE,
+            ErrorCode::INVALID_REQUEST,
+            ErrorCode::NONE
+        ]
+    );
+    assert_eq!(world.committed("g"), [-1, -1, -1, 8]);
+}
+
+#[test]
+fn a_marked_rewind_may_have_no_offset_but_no_negative_leader_epoch() {
+    let mut world = World::new();
+    world.commit("g", "", -1, &[7, 7]);
+    let request = |leader_epoch| {
+        let partition = OffsetCommitRequestPartition {
+            committed_leader_epoch: leader_epoch,
+            committed_metadata: Some(REWIND_MARK.into()),
+            ..commit_partition(0, -1)
+        };
+        OffsetCommitRequest {
+            topics: vec![OffsetCommitRequestTopic {
+                name: "a".into(),
+                partitions: vec![partition],
+                ..OffsetCommitRequestTopic::default()
+            }],
+            ..commit_request("g", "", -1)
+        }
+    };
+    let refused = world.commit_as(9, request(-2));
+    assert_eq!(refused, [ErrorCode::INVALID_REQUEST]);
+    assert_eq!(world.commit_as(9, request(-1)), [ErrorCode::NONE]);
+    assert_eq!(world.committed("g"), [-1, 7, -1, -1]);
+}
+
+#[test]
+fn a_negative_offset_in_an_old_log_is_none() {
+    let mut world = World::new();
+    let committed = |partition, offset, leader_epoch| {
+        let key = OffsetCommitKey {
+            group: "g".into(),
+            topic: "a".into(),
+            partition,
+        };
+        let value = OffsetCommitValue {
+            offset,
+            leader_epoch,
+            ..OffsetCommitValue::default()
+        };
+        let record = Record::OffsetCommit(key, Some(value));
+        record.encode().expect("encodable")
+    };
+    world.log = vec![
+        committed(0, 7, -1),
+        committed(0, -5, -1),
+        committed(1, -1, -1),
+    ];
+    world.restart();
+    assert_eq!(world.committed("g"), [-1; 4]);
+    assert_eq!(world.shard.group_count(), 0);
+    world.log.push(committed(2, 7, -9));
+    world.restart();
+    assert_eq!(world.committed("g"), [-1, -1, 7, -1]);
+    assert_eq!(world.commit("g", "", -1, &[1]), [ErrorCode::NONE]);
+}
+
+#[test]
 fn k10_a_topic_that_does_not_exist_fails_alone() {
     let mut world = World::new();
     let topics =

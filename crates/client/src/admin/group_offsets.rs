@@ -10,7 +10,7 @@ use super::{Admin, group, groups::subject, repeated, retriable};
 use crate::{
     CommittedOffset, Each, Result, Subject, TopicPartition,
     by_leader::by_topic,
-    committed::{commit_request, commit_response, committed_offsets},
+    committed::{check_numbers, commit_request, commit_response, committed_offsets},
     error::check,
     rpc::Lane,
 };
@@ -27,7 +27,8 @@ impl Admin {
         committed_offsets(&self.cluster, group_id, None, partitions, true, timeout).await
     }
 
-    /// Sets what a group has committed. It must have no members.
+    /// Sets what a group has committed. It must have no members. Negative offsets and leader epochs are
+    /// refused: to remove an offset, use [`delete_group_offsets`](Self::delete_group_offsets).
     ///
     /// A second attempt, after one whose answer was lost, sets the same again; what others have
     /// committed in between is lost by that.
@@ -36,6 +37,7 @@ impl Admin {
         group_id: &str,
         offsets: &[(TopicPartition, CommittedOffset)],
     ) -> Result<Each<TopicPartition, ()>> {
+        check_numbers(offsets)?;
         let request = commit_request(group_id, None, offsets);
         let retried = |response: &OffsetCommitResponse| {
             let codes = response.topics.iter().flat_map(|topic| &topic.partitions);

@@ -15,7 +15,7 @@ use super::{Consumer, in_order::InOrder, shared::Shared};
 use crate::{
     CommittedOffset, Error, Result, TopicPartition,
     by_leader::UNKNOWN_TOPIC_ATTEMPTS,
-    committed::{commit_request, commit_response},
+    committed::{check_numbers, commit_request, commit_response},
     rpc::{Destination, Lane, Topics},
 };
 
@@ -44,11 +44,7 @@ async fn attempts(shared: &Shared, mut in_order: InOrder, timeout: Duration) -> 
     let Some(group_id) = &shared.config.group_id else {
         return Err(Error::config("group.id", "is needed to commit"));
     };
-    for (name, offset) in in_order.offsets() {
-        if offset.offset < 0 {
-            return Err(Error::State(format!("{name} has no negative offsets")));
-        }
-    }
+    check_numbers(&in_order.offsets())?;
     let to = Destination::Group(group_id.clone());
     let mut retry = shared.cluster.retry_for("commit offsets", timeout);
     let mut last: Option<Error> = None;

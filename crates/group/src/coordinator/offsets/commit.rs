@@ -1,6 +1,6 @@
 //! OffsetCommit.
 
-use kohort_wire::{ErrorCode, messages::*};
+use kohort_wire::{ErrorCode, Uuid, messages::*};
 
 use super::store;
 use crate::coordinator::{
@@ -26,16 +26,22 @@ impl Shard {
         let topics = match self.validate_commit(version, &request) {
             Ok(()) if self.is_reset(&request) => {
                 let before = self.committed(&request);
-                let topics = self.commit(version, &request, step);
+                let topics = self.commit(&request, step);
                 self.tell_of_reset(caller, &request, before, step);
                 topics
             }
-            Ok(()) => self.commit(version, &request, step),
-            Err(error_code) => request
-                .topics
-                .iter()
-                .map(|topic| answer(topic, |_| error_code))
-                .collect(),
+            Ok(()) => self.commit(&request, step),
+            Err(error_code) => {
+                let topics = request.topics.iter();
+                topics
+                    .map(|topic| {
+                        answer(topic, |partition| {
+                            let place = self.topic_id_of(topic, partition);
+                            place.err().unwrap_or(error_code)
+                        })
+                    })
+                    .collect()
+            }
         };
         let response = OffsetCommitResponse {
             topics,
@@ -44,11 +50,17 @@ impl Shard {
         step.reply(token, Reply::OffsetCommit(response));
     }
 
+    /// Whether the group accepts the commit. As in Kafka, only partitions that exist count: a request
+    /// that names none of them is not a commit to the group at all.
     fn validate_commit(
         &self,
         version: i16,
         request: &OffsetCommitRequest,
     ) -> Result<(), ErrorCode> {
+        let known: Vec<_> = self.known_partitions(request).collect();
+        if known.is_empty() {
+            return Ok(());
+        }
         let epoch = request.generation_id_or_member_epoch;
         let instance_id = request.group_instance_id.as_deref();
         match self
@@ -59,11 +71,57 @@ impl Shard {
             Some(Members::Classic(group)) => {
                 group.validate_commit(&request.member_id, instance_id, epoch)
             }
-            Some(Members::Consumer(group)) => group.validate_commit(version, request).map(|_| ()),
+            // A member that is behind its epoch may commit what it has owned since before (KIP-1251):
+            // all that the request names, or nothing.
+            Some(Members::Consumer(group)) => {
+                let rule = group.validate_commit(version, request)?;
+                known
+                    .into_iter()
+                    .filter(|(_, partition)| self.check_metadata(partition).is_ok())
+                    .try_for_each(|(id, partition)| rule.check(id, partition.partition_index))
+            }
             // Whoever commits without being a member makes a group that only has offsets.
             None if epoch < 0 => Ok(()),
             None if version >= 9 => Err(ErrorCode::GROUP_ID_NOT_FOUND),
             None => Err(ErrorCode::ILLEGAL_GENERATION),
+        }
+    }
+
+    /// The partitions of the request that exist, each with its topic's id.
+    fn known_partitions<'a>(
+        &'a self,
+        request: &'a OffsetCommitRequest,
+    ) -> impl Iterator<Item = (Uuid, &'a OffsetCommitRequestPartition)> {
+        request.topics.iter().flat_map(move |topic| {
+            let partitions = topic.partitions.iter();
+            partitions.filter_map(move |partition| {
+                let topic_id = self.topic_id_of(topic, partition).ok()?;
+                Some((topic_id, partition))
+            })
+        })
+    }
+
+    /// The id of the topic, if the partition exists and no other topic of that name is meant.
+    fn topic_id_of(
+        &self,
+        topic: &OffsetCommitRequestTopic,
+        partition: &OffsetCommitRequestPartition,
+    ) -> Result<Uuid, ErrorCode> {
+        let known = self.topics.get(&topic.name);
+        let known =
+            known.filter(|known| (0..known.partition_count).contains(&partition.partition_index));
+        let topic_id = known.ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?.id;
+        match topic.topic_id.is_zero() || topic.topic_id == topic_id {
+            true => Ok(topic_id),
+            false => Err(ErrorCode::UNKNOWN_TOPIC_ID),
+        }
+    }
+
+    fn check_metadata(&self, partition: &OffsetCommitRequestPartition) -> Result<(), ErrorCode> {
+        let metadata = partition.committed_metadata.as_deref().unwrap_or_default();
+        match is_longer(metadata, self.config.offset_metadata_max_bytes) {
+            true => Err(ErrorCode::OFFSET_METADATA_TOO_LARGE),
+            false => Ok(()),
         }
     }
 
@@ -127,12 +185,12 @@ impl Shard {
 
     fn commit(
         &mut self,
-        version: i16,
         request: &OffsetCommitRequest,
         step: &mut Step<'_>,
     ) -> Vec<OffsetCommitResponseTopic> {
         // A commit is as good as a heartbeat in the classic protocol.
-        if let Some(mut classic) = self.classic_step(&request.group_id, step)
+        if self.known_partitions(request).next().is_some()
+            && let Some(mut classic) = self.classic_step(&request.group_id, step)
             && matches!(
                 classic.group.state,
                 ClassicState::Stable | ClassicState::PreparingRebalance
@@ -144,7 +202,7 @@ impl Shard {
         topics
             .map(|topic| {
                 answer(topic, |partition| {
-                    match self.commit_partition(version, request, topic, partition, step) {
+                    match self.commit_partition(request, topic, partition, step) {
                         Ok(()) => ErrorCode::NONE,
                         Err(error_code) => error_code,
                     }
@@ -155,37 +213,22 @@ impl Shard {
 
     fn commit_partition(
         &mut self,
-        version: i16,
         request: &OffsetCommitRequest,
         topic: &OffsetCommitRequestTopic,
         partition: &OffsetCommitRequestPartition,
         step: &mut Step<'_>,
     ) -> Result<(), ErrorCode> {
-        let known = self.topics.get(&topic.name);
-        let Some(known) =
-            known.filter(|known| (0..known.partition_count).contains(&partition.partition_index))
-        else {
-            return Err(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
-        };
-        let topic_id = known.id;
-        if !topic.topic_id.is_zero() && topic.topic_id != topic_id {
-            return Err(ErrorCode::UNKNOWN_TOPIC_ID);
-        }
-        // A member that is behind its epoch may commit what it has owned since before (KIP-1251).
+        let topic_id = self.topic_id_of(topic, partition)?;
+        self.check_metadata(partition)?;
+        check_numbers(partition)?;
         if let Some(group) = self.consumer_group(&request.group_id) {
-            let rule = group.validate_commit(version, request)?;
-            rule.check(topic_id, partition.partition_index)?;
             group.refuse_other_owner(request, topic_id, partition.partition_index)?;
         }
-        let topic_id = known.id;
         if let Some(group) = self.groups.get_mut(&*request.group_id) {
             let place = (topic_id, &*topic.name);
             group.refuse_former_owner(request, place, partition.partition_index)?;
         }
         let metadata = partition.committed_metadata.as_deref().unwrap_or_default();
-        if is_longer(metadata, self.config.offset_metadata_max_bytes) {
-            return Err(ErrorCode::OFFSET_METADATA_TOO_LARGE);
-        }
         let key = store::key(&request.group_id, &topic.name, partition.partition_index);
         let value = OffsetCommitValue {
             offset: partition.committed_offset,
@@ -202,6 +245,25 @@ impl Shard {
         };
         self.emit(Record::OffsetCommit(key, Some(value)), step);
         Ok(())
+    }
+}
+
+/// Refuses what is not an offset, and what is not a leader's epoch. Kafka stores such numbers; clients
+/// read them back as "nothing committed", or fail.
+fn check_numbers(partition: &OffsetCommitRequestPartition) -> Result<(), ErrorCode> {
+    if partition.committed_offset < 0 {
+        return Err(ErrorCode::OFFSET_OUT_OF_RANGE);
+    }
+    check_leader_epoch(partition)
+}
+
+/// Refuses a negative leader epoch other than -1, which means that the committer does not know it.
+pub(crate) fn check_leader_epoch(
+    partition: &OffsetCommitRequestPartition,
+) -> Result<(), ErrorCode> {
+    match partition.committed_leader_epoch < -1 {
+        true => Err(ErrorCode::INVALID_REQUEST),
+        false => Ok(()),
     }
 }
 

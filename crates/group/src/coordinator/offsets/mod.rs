@@ -6,5 +6,5 @@ mod expiry;
 mod fetch;
 pub(crate) mod store;
 
-pub(crate) use commit::is_longer;
+pub(crate) use commit::{check_leader_epoch, is_longer};
 pub(crate) use store::GroupOffsets;

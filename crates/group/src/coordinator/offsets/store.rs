@@ -66,7 +66,7 @@ impl GroupOffsets {
         };
         let offset = CommittedOffset {
             offset: value.offset,
-            leader_epoch: value.leader_epoch,
+            leader_epoch: value.leader_epoch.max(-1),
             metadata: (&*value.metadata).into(),
             committed_at: value.commit_timestamp,
             expires_at: Some(value.expire_timestamp).filter(|&at| at >= 0),
@@ -127,6 +127,9 @@ impl Shard {
         key: &OffsetCommitKey,
         value: Option<&OffsetCommitValue>,
     ) {
+        // Kafka, and kohort before it refused them, may have written negative offsets. Clients take
+        // them for "nothing committed", and so they are.
+        let value = value.filter(|value| value.offset >= 0);
         if value.is_some() {
             self.group_or_new(&key.group).offsets.apply(key, value);
         } else if let Some(group) = self.groups.get_mut(&*key.group) {

@@ -6,7 +6,11 @@ use kohort_wire::{ErrorCode, messages::*};
 
 use super::{Goal, MarkError, Rewind, RewindMark, mark};
 use crate::coordinator::{
-    Caller, Id, Reply, Shard, Token, group::Group, history::What, offsets::is_longer, shard::Step,
+    Caller, Id, Reply, Shard, Token,
+    group::Group,
+    history::What,
+    offsets::{check_leader_epoch, is_longer},
+    shard::Step,
 };
 
 /// An offset below this is none at all.
@@ -141,6 +145,7 @@ impl Shard {
         if partition.committed_offset < FORGET {
             return Err(ErrorCode::OFFSET_OUT_OF_RANGE);
         }
+        check_leader_epoch(partition)?;
         let metadata = partition.committed_metadata.as_deref().unwrap_or_default();
         if is_longer(metadata, self.config.offset_metadata_max_bytes) {
             return Err(ErrorCode::OFFSET_METADATA_TOO_LARGE);
