@@ -74,8 +74,11 @@ pub(crate) struct Options {
     /// The seed of the first; each next has the next seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     from: u64,
+    /// Plays the scripts of these seeds instead; may be given several times
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["scripts", "from"])]
+    seed: Vec<u64>,
     /// Plays a script from a file instead, as a failure prints it
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["scripts", "from"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["scripts", "from", "seed"])]
     script: Option<PathBuf>,
     /// How many scripts are played at a time
     #[arg(long, value_name = "N", default_value_t = 16)]
@@ -96,6 +99,7 @@ fn suite() -> Suite {
     let options = Options {
         scripts: 120,
         from: 1,
+        seed: Vec::new(),
         script: None,
         workers: 16,
         whole: false,
@@ -152,8 +156,12 @@ pub(crate) fn compare(run: &Run, options: &Options) -> Result<Passed, Failure> {
             None => Ok(Passed::note("no difference")),
         };
     }
-    let mut seeds: Vec<u64> = (options.from..options.from + options.scripts).collect();
-    if options.scripts > 1 {
+    let mut seeds = options.seed.clone();
+    let is_run = seeds.is_empty() && options.scripts > 1;
+    if seeds.is_empty() {
+        seeds.extend(options.from..options.from + options.scripts);
+    }
+    if is_run {
         // Those that show the differences that are meant, whether or not it is their turn.
         seeds.extend(differences::ALL.iter().filter_map(|one| one.seed));
         seeds.sort_unstable();
@@ -202,7 +210,7 @@ pub(crate) fn compare(run: &Run, options: &Options) -> Result<Passed, Failure> {
     let mut report = String::new();
     let meant = meant.into_inner().unwrap_or_default();
     for difference in differences::ALL {
-        if options.scripts > 1 && difference.seed.is_some() && !meant.contains(&difference.name) {
+        if is_run && difference.seed.is_some() && !meant.contains(&difference.name) {
             report.push_str(&format!(
                 "\n{} is said to differ, and was not met: {}",
                 difference.name, difference.reason

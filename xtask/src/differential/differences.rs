@@ -1,6 +1,6 @@
 //! Where kohort means to differ from Apache Kafka, and why. docs/serve.md says the same to users.
 
-use super::step::{Join, Step};
+use super::step::{ConsumerHeartbeat, Epoch, Join, Step};
 
 /// A difference that is meant.
 pub(super) struct Difference {
@@ -44,7 +44,7 @@ pub(super) const ALL: &[Difference] = &[
             let Some((before, _)) = kohort.split_once("assignment: Some(") else {
                 return false;
             };
-            heartbeat.who.epoch != super::step::Epoch::Own(0)
+            heartbeat.who.epoch != Epoch::Own(0)
                 && kafka.contains("error_code: NONE")
                 && kafka.strip_suffix("assignment: None }") == Some(before)
         },
@@ -59,6 +59,20 @@ pub(super) const ALL: &[Difference] = &[
             matches!(step, Step::ConsumerHeartbeat(_))
                 && kafka.contains("UNRELEASED_INSTANCE_ID")
                 && kohort.contains("error_code: NONE")
+        },
+        passes: false,
+        seed: None,
+    },
+    Difference {
+        name: "rejoins-under-an-instance",
+        reason: "a member that rejoins under an instance id that it did not have gets its partitions; \
+                 Kafka takes it for stable without any of them until the next rebalance",
+        is: |Asked { step, before }, kafka, kohort| {
+            matches!(step, Step::ConsumerHeartbeat(heartbeat) if rejoins_as_another(heartbeat, before))
+                && kafka.contains(
+                    "assignment: Some(ConsumerGroupHeartbeatAssignment { topic_partitions: []",
+                )
+                && kohort.contains("assignment: Some(")
         },
         passes: false,
         seed: None,
@@ -113,10 +127,34 @@ pub(super) const ALL: &[Difference] = &[
         is: |Asked { step, .. }, kafka, kohort| {
             matches!(step, Step::Commit { .. })
                 && kafka.contains("error_code: NONE")
-                && kohort.contains("STALE_MEMBER_EPOCH")
+                && (kohort.contains("STALE_MEMBER_EPOCH") || kohort.contains("ILLEGAL_GENERATION"))
         },
         passes: false,
         seed: Some(72),
+    },
+    Difference {
+        name: "negative-offset",
+        reason: "a negative offset cannot be committed: Kafka stores it, and clients take it for none",
+        is: |Asked { step, .. }, kafka, kohort| {
+            matches!(step, Step::Commit { offsets, .. } if offsets.iter().any(|it| it.offset < 0))
+                && kafka.contains("error_code: NONE")
+                && kohort.contains("OFFSET_OUT_OF_RANGE")
+        },
+        passes: false,
+        seed: None,
+    },
+    Difference {
+        name: "epoch-before-remembered",
+        reason: "the epoch before the current one is remembered for as long as the current one lasts, \
+                 so that a member is not fenced whose answers got lost twice in a row",
+        is: |Asked { step, .. }, kafka, kohort| {
+            matches!(step, Step::ConsumerHeartbeat(heartbeat)
+                if heartbeat.who.epoch == Epoch::Own(-1))
+                && kafka.contains("FENCED_MEMBER_EPOCH")
+                && kohort.contains("error_code: NONE")
+        },
+        passes: false,
+        seed: None,
     },
     Difference {
         name: "gone-with-the-last-offset",
@@ -161,6 +199,16 @@ fn comes_back_as_another(join: &Join, before: &[Step]) -> bool {
             }
             Step::ConsumerHeartbeat(other) => other.who.instance == join.who.instance,
             _ => false,
+        })
+}
+
+/// Whether a member joins under an instance id that it did not have before.
+fn rejoins_as_another(heartbeat: &ConsumerHeartbeat, before: &[Step]) -> bool {
+    let own = &heartbeat.who;
+    own.instance.is_some()
+        && before.iter().any(|step| {
+            matches!(step, Step::ConsumerHeartbeat(other)
+                if other.who.slot == own.slot && other.who.instance != own.instance)
         })
 }
 

@@ -24,6 +24,7 @@ pub(crate) fn script(seed: u64) -> Script {
         settles: false,
         opaque: false,
         uniform: false,
+        negative: seed % 64 == 7,
     };
     writer.uniform = writer.rng.bool();
     let length = writer.rng.usize(8..28);
@@ -83,6 +84,8 @@ struct Writer {
     settles: bool,
     opaque: bool,
     uniform: bool,
+    /// Whether negative offsets are committed, which Kafka accepts and kohort does not.
+    negative: bool,
 }
 
 impl Writer {

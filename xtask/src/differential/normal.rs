@@ -205,6 +205,10 @@ impl Normal for DescribeGroupsResponse {
             group.error_message = None;
             for member in &mut group.members {
                 member.member_id = names.member(&member.member_id).into();
+                if !names.exact {
+                    // What a group has left that was a consumer group before.
+                    member.member_assignment = Bytes::new();
+                }
             }
             group.members.sort_by_key(|member| format!("{member:?}"));
         }
@@ -259,6 +263,8 @@ fn hide_assignments(group: &mut DescribedConsumerGroup, settled: bool) {
         group.group_state = "with members".into();
     }
     group.assignment_epoch = 0;
+    // A group that changes its protocol before all is assigned gets another target in kohort.
+    group.group_epoch = group.group_epoch.min(0);
     if group.members.iter().any(|member| member.member_type == 0) {
         // Who has more depends on the order of the names that the coordinator gives.
         sizes.clear();

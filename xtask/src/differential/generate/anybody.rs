@@ -39,10 +39,14 @@ impl Writer {
                 3 => Some("é".repeat(2049)),
                 _ => Some("m".to_owned()),
             };
+            let mut offset = self.pick(&[0, 1, 17, 1 << 40, 2, 5]);
+            if self.negative && offset == 5 {
+                offset = -5;
+            }
             offsets.push(Offset {
                 topic,
                 partition,
-                offset: self.pick(&[0, 1, 17, 1 << 40, -1, -5]),
+                offset,
                 leader_epoch: self.pick(&[-1, -1, 0, 3]),
                 metadata,
             });
