@@ -11,15 +11,15 @@ fn a_first_member_waits_for_others_and_then_assigns() {
     let mut world = World::new();
     let (mut first, mut second) = (Member::new(), Member::new());
     let one = first.join(&mut world);
-    world.advance(2_999);
+    world.advance(299);
     assert!(world.take(one).is_none());
     let two = second.join(&mut world);
-    world.advance(1);
+    world.advance(299);
     assert!(
         world.take(one).is_none(),
-        "another member came: the delay starts again"
+        "another member came: the calm starts again"
     );
-    world.advance(3_000);
+    world.advance(1);
     first.joined(&mut world, one);
     second.joined(&mut world, two);
     assert_eq!((first.generation, second.generation), (1, 1));
@@ -42,6 +42,47 @@ fn a_first_member_waits_for_others_and_then_assigns() {
 }
 
 #[test]
+fn a_member_that_comes_alone_waits_for_a_tenth_of_the_delay() {
+    let mut world = World::new();
+    let mut member = Member::new();
+    let joining = member.join(&mut world);
+    world.advance(300);
+    member.joined(&mut world, joining);
+    assert_eq!(member.generation, 1);
+}
+
+#[test]
+fn a_delay_of_nothing_is_none_and_the_shortest_is_one() {
+    for delay_ms in [0, 1, 9, 10] {
+        let mut world = World::with(Config {
+            group_initial_rebalance_delay_ms: delay_ms,
+            ..Config::default()
+        });
+        let mut member = Member::new();
+        let joining = member.join(&mut world);
+        assert_eq!(world.peek(joining).is_some(), delay_ms == 0, "{delay_ms}");
+        world.advance(1);
+        member.joined(&mut world, joining);
+    }
+}
+
+#[test]
+fn a_hundred_members_that_start_together_share_one_rebalance() {
+    let mut world = World::new();
+    let mut members = vec![Member::new(); 100];
+    let mut joining = Vec::new();
+    for member in &mut members {
+        joining.push(member.join(&mut world));
+        world.advance(50);
+    }
+    world.advance(250);
+    for (member, joining) in members.iter_mut().zip(joining) {
+        member.joined(&mut world, joining);
+        assert_eq!(member.generation, 1);
+    }
+}
+
+#[test]
 fn the_delay_of_an_empty_group_ends_with_the_rebalance_timeout() {
     let mut world = World::new();
     let mut first = Member {
@@ -49,16 +90,29 @@ fn the_delay_of_an_empty_group_ends_with_the_rebalance_timeout() {
         ..Member::new()
     };
     let one = first.join(&mut world);
-    for _ in 0..6 {
-        world.advance(1_000);
-        Member {
-            rebalance_timeout_ms: 7_000,
-            ..Member::new()
-        }
-        .join(&mut world);
+    for _ in 0..34 {
+        world.advance(200);
+        Member::new().join(&mut world);
     }
     assert!(world.take(one).is_none());
-    world.advance(3_000);
+    world.advance(200);
+    first.joined(&mut world, one);
+}
+
+#[test]
+fn the_delay_may_be_longer_than_the_rebalance_timeout() {
+    let mut world = World::new();
+    let mut first = Member {
+        rebalance_timeout_ms: 1_000,
+        ..Member::new()
+    };
+    let one = first.join(&mut world);
+    for _ in 0..14 {
+        world.advance(200);
+        Member::new().join(&mut world);
+    }
+    assert!(world.take(one).is_none());
+    world.advance(200);
     first.joined(&mut world, one);
 }
 
@@ -321,6 +375,91 @@ fn x2_members_that_vanish_while_the_group_prepares_do_not_leave_it_there() {
     sync_all(&mut world, std::slice::from_ref(&survivor));
 }
 
+/// Asks for a member id for a group, over a connection, and never comes back with it.
+fn abandoned_join(world: &mut World, group_id: &str, connection: Option<Connection>) {
+    let request = JoinGroupRequest {
+        group_id: group_id.into(),
+        ..Member::new().join_request()
+    };
+    let request = Request::JoinGroup {
+        version: 9,
+        request,
+    };
+    let token = world.send_over(connection, request);
+    let answer = join_answer(world, token);
+    assert_eq!(answer.error_code, ErrorCode::MEMBER_ID_REQUIRED);
+}
+
+#[test]
+fn k7_first_joins_that_are_abandoned_are_bounded_and_leave_nothing_behind() {
+    let mut world = World::new();
+    for index in 0..50_000 {
+        abandoned_join(&mut world, &format!("g-{index}"), None);
+        assert!(world.shard.group_count() <= 10_000);
+    }
+    assert!(world.log.is_empty(), "nothing was written for them");
+    assert!(world.events.is_empty(), "nor is any of them an event");
+    // The session timeout that they asked for.
+    world.advance(10_000);
+    assert_eq!(world.shard.group_count(), 0);
+}
+
+#[test]
+fn an_id_that_was_given_out_is_gone_with_its_connection() {
+    let mut world = World::new();
+    let (first, second) = (Connection(1), Connection(2));
+    for (group_id, connection) in [("g", first), ("g", first), ("g", second), ("h", first)] {
+        abandoned_join(&mut world, group_id, Some(connection));
+    }
+    world.close(first);
+    assert_eq!(world.shard.group_count(), 1);
+    world.close(second);
+    assert_eq!(world.shard.group_count(), 0);
+}
+
+#[test]
+fn a_rebalance_does_not_wait_for_an_id_whose_connection_has_closed() {
+    let mut world = World::new();
+    let mut members = stable_group(&mut world, vec![Member::new(), Member::new()]);
+    members[1].leave(&mut world);
+    abandoned_join(&mut world, "g", Some(Connection(1)));
+    let joining = members[0].join(&mut world);
+    assert!(world.peek(joining).is_none());
+    world.close(Connection(1));
+    members[0].joined(&mut world, joining);
+}
+
+#[test]
+fn a_first_join_that_is_refused_leaves_no_group_behind() {
+    let mut world = World::new();
+    let request = JoinGroupRequest {
+        protocols: Vec::new(),
+        ..Member::new().join_request()
+    };
+    let token = world.send(Request::JoinGroup {
+        version: 9,
+        request,
+    });
+    let error_code = join_answer(&mut world, token).error_code;
+    assert_eq!(error_code, ErrorCode::INCONSISTENT_GROUP_PROTOCOL);
+    assert_eq!(world.shard.group_count(), 0);
+    assert!(world.log.is_empty());
+}
+
+#[test]
+fn a_member_that_leaves_with_an_id_that_it_never_used_leaves_no_group_behind() {
+    let mut world = World::new();
+    let mut member = Member::new();
+    let request = member.join_request();
+    let token = world.send(Request::JoinGroup {
+        version: 9,
+        request,
+    });
+    member.id = join_answer(&mut world, token).member_id.to_string();
+    assert_eq!(member.leave(&mut world), ErrorCode::NONE);
+    assert_eq!(world.shard.group_count(), 0);
+}
+
 #[test]
 fn k7_joins_that_are_never_finished_do_not_pile_up() {
     let mut world = World::new();
@@ -454,20 +593,14 @@ fn x1_the_second_member_gets_its_assignment_and_keeps_heartbeating() {
 }
 
 #[test]
-fn a_group_that_is_only_begun_is_loaded_as_it_was() {
+fn a_group_begins_with_its_first_member_and_not_with_an_id() {
     let mut world = World::new();
-    let request = Member::new().join_request();
-    let token = world.send(Request::JoinGroup {
-        version: 9,
-        request,
-    });
-    assert_eq!(
-        join_answer(&mut world, token).error_code,
-        ErrorCode::MEMBER_ID_REQUIRED
-    );
-    let begun = world.shard.durable();
+    abandoned_join(&mut world, "g", None);
     world.restart();
-    assert_eq!(world.shard.durable(), begun);
+    assert_eq!(world.shard.group_count(), 0);
+    Member::new().join(&mut world);
+    world.restart();
+    assert_eq!(world.shard.group_count(), 1);
 }
 
 #[test]

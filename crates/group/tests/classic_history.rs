@@ -21,13 +21,24 @@ fn the_beginning_of_a_group_tells_who_came_and_how_long_each_phase_took() {
         "{story:#?}"
     );
     assert!(story[1].starts_with("member g-127.0.0.1-2-") && story[1].ends_with(" joined"));
-    assert_eq!(story[2], "was empty, and waits for more members to join");
     assert!(
-        story[3].starts_with("generation 1 has 2 members, joined in 6 s"),
+        story[2].starts_with("generation 1 has 2 members, joined in 300 ms"),
         "{story:#?}"
     );
-    assert!(story[4].starts_with("generation 1 is assigned and stable, after 6 s in all"));
-    assert_eq!(story.len(), 5);
+    assert!(story[3].starts_with("generation 1 is assigned and stable, after 300 ms in all"));
+    assert_eq!(story.len(), 4);
+}
+
+#[test]
+fn a_group_whose_members_keep_coming_says_that_it_waits_for_more() {
+    let mut world = World::new();
+    for _ in 0..10 {
+        Member::new().join(&mut world);
+        world.advance(200);
+    }
+    let waits = "was empty, and waits for more members to join";
+    let told = story(&mut world);
+    assert_eq!(told.iter().filter(|line| *line == waits).count(), 1);
 }
 
 #[test]
@@ -96,7 +107,7 @@ fn a_leader_that_does_not_assign_and_a_member_that_does_not_sync_are_named() {
     let mut world = World::new();
     let (mut first, mut second) = (Member::new(), Member::new());
     let tokens = (first.join(&mut world), second.join(&mut world));
-    world.advance(6_000);
+    world.advance(300);
     first.joined(&mut world, tokens.0);
     second.joined(&mut world, tokens.1);
     let both = [first.clone(), second.clone()];
@@ -111,7 +122,9 @@ fn a_leader_that_does_not_assign_and_a_member_that_does_not_sync_are_named() {
     leader.sync(&mut world);
     beat(&mut world, &both, 2_000);
     let said = story(&mut world);
-    assert!(said[0].contains("is assigned and stable, after 8 s in all, 2 s of it for the leader"));
+    assert!(
+        said[0].contains("is assigned and stable, after 2.3 s in all, 2 s of it for the leader")
+    );
     assert!(said[1].ends_with(" to ask for its assignment"), "{said:#?}");
     other.sync(&mut world);
     assert_eq!(

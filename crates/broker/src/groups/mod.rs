@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    connections::{Connections, GroupMember},
+    connections::{Connections, GroupMember, Noted},
     pacing::Pacing,
 };
 use crate::{
@@ -104,6 +104,8 @@ impl Groups {
         self.connections.note(caller.connection, &request);
         let topic = offsets_topic(node).await?;
         let index = partition_of(group_id, topic.partitions.len() as i32);
+        self.connections
+            .note_join(caller.connection, &request, index);
         self.ask_shard(node, &topic, index, caller, request, patience)?
             .await
     }
@@ -179,15 +181,16 @@ impl Groups {
     /// Tells the shards which members have sent heartbeats over a connection that has closed. When
     /// the broker stops, all close: that says nothing of the members.
     pub(crate) fn connection_closed(&self, node: &Node, connection: Connection) {
-        let members = self.connections.closed(connection);
-        if members.is_empty() || node.stopping.is_cancelled() {
+        let noted = self.connections.closed(connection);
+        if noted == Noted::default() || node.stopping.is_cancelled() {
             return;
         }
         let Some(topic) = node.snapshot().topic(OFFSETS_TOPIC).cloned() else {
             return;
         };
         let mut by_shard: BTreeMap<i32, Vec<GroupMember>> = BTreeMap::new();
-        for member in members {
+        by_shard.extend(noted.shards.into_iter().map(|index| (index, Vec::new())));
+        for member in noted.members {
             let index = partition_of(&member.0, topic.partitions.len() as i32);
             by_shard.entry(index).or_default().push(member);
         }

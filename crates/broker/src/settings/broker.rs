@@ -83,7 +83,7 @@ pub(crate) const BROKER: Table = Table {
     Definition::new("group.coordinator.rebalance.protocols", List, "classic,consumer", "The protocols in which groups may be formed.").rule(OneOrMoreOf(Protocol::WORDS)).at_start(),
     Definition::new("group.min.session.timeout.ms", Int, "6000", "The shortest session of a member of a classic group.").rule(AtLeast(1)).at_start(),
     Definition::new("group.max.session.timeout.ms", Int, "1800000", "The longest session of a member of a classic group.").rule(AtLeast(1)).at_start(),
-    Definition::new("group.initial.rebalance.delay.ms", Int, "3000", "How long an empty classic group waits for more members.").rule(AtLeast(0)).at_start(),
+    Definition::new("group.initial.rebalance.delay.ms", Int, "3000", "How long an empty classic group waits for more members. The wait ends once no new member has arrived for a tenth of it.").rule(AtLeast(0)).at_start(),
     Definition::new("group.max.size", Int, "2147483647", "The most members of a classic group.").rule(AtLeast(1)).at_start(),
     Definition::new("group.consumer.session.timeout.ms", Int, "45000", "The session of a member of a consumer group.").rule(AtLeast(1)).at_start(),
     Definition::new("group.consumer.min.session.timeout.ms", Int, "45000", "The lower bound of a group's consumer.session.timeout.ms.").rule(AtLeast(1)).at_start(),

@@ -8,7 +8,8 @@ use super::{Id, Millis};
 ///
 /// An alarm is only a reminder: whoever handles it compares the time with the deadline that the
 /// state holds now. So a heartbeat just moves the deadline in the state, and the alarm that was set
-/// earlier sets itself again when it goes off; nothing is ever taken out of the heap.
+/// earlier sets itself again when it goes off. An alarm for what is gone stays in the heap until its
+/// time has come, or until such alarms are the most of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Alarm {
     /// A classic member's session, or the time to come back with the id that it was given.
@@ -28,15 +29,53 @@ pub(crate) enum Alarm {
     OffsetExpiry,
 }
 
+impl Alarm {
+    /// The group that it is about.
+    pub(crate) fn group_id(&self) -> Option<&Id> {
+        match self {
+            Alarm::ClassicMember { group_id, .. }
+            | Alarm::ClassicRebalance { group_id }
+            | Alarm::ConsumerSession { group_id, .. }
+            | Alarm::ConsumerRebalance { group_id, .. }
+            | Alarm::ConsumerGroup { group_id }
+            | Alarm::History { group_id } => Some(group_id),
+            Alarm::OffsetExpiry => None,
+        }
+    }
+}
+
+/// Fewer alarms than these are not worth sweeping.
+const SWEPT_FROM: usize = 1_000;
+
 /// The alarms that are set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Alarms {
     heap: BinaryHeap<Reverse<(Millis, Alarm)>>,
+    /// How many there were after the last sweep.
+    swept: usize,
 }
 
 impl Alarms {
+    /// Whether to look for alarms of what is gone: there are twice as many as there were live ones, so
+    /// that sweeping costs as little as setting.
+    pub(crate) fn are_to_be_swept(&self) -> bool {
+        self.heap.len() > SWEPT_FROM.max(2 * self.swept)
+    }
+
+    /// Keeps only the alarms that somebody still waits for.
+    pub(crate) fn sweep(&mut self, is_live: impl Fn(Millis, &Alarm) -> bool) {
+        self.heap.retain(|Reverse((at, alarm))| is_live(*at, alarm));
+        self.heap.shrink_to(2 * self.heap.len());
+        self.swept = self.heap.len();
+    }
+
     pub(crate) fn set(&mut self, at: Millis, alarm: Alarm) {
         self.heap.push(Reverse((at, alarm)));
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
     }
 
     /// When the first goes off.
@@ -80,6 +119,11 @@ impl Deadline {
     /// How long until it, if an alarm stands for it; never less than −1.
     pub(crate) fn left(&self, now: Millis) -> Option<Millis> {
         self.alarm_at.map(|_| (self.at - now).max(-1))
+    }
+
+    /// Whether the alarm that was set for `at` stands for it.
+    pub(crate) fn has_alarm_at(&self, at: Millis) -> bool {
+        self.alarm_at == Some(at)
     }
 
     /// Moves the deadline. Returns when to set an alarm, if one is needed.

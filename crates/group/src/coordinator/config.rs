@@ -12,7 +12,8 @@ pub struct Config {
     pub group_min_session_timeout_ms: i32,
     /// `group.max.session.timeout.ms`: classic groups.
     pub group_max_session_timeout_ms: i32,
-    /// `group.initial.rebalance.delay.ms`: how long an empty classic group waits for more members.
+    /// `group.initial.rebalance.delay.ms`: how long an empty classic group waits for more members. The
+    /// wait ends once no new member has arrived for a tenth of it.
     pub group_initial_rebalance_delay_ms: i32,
     /// `group.max.size`: members of a classic group.
     pub group_max_size: usize,

@@ -170,8 +170,8 @@ pub struct SoftClassicState {
     pub pending: BTreeMap<Id, Option<Millis>>,
     /// Who has not synced in this generation.
     pub pending_sync: BTreeSet<Id>,
-    /// The wait for more members: what remains, this wait, and whether another has come.
-    pub initial_delay: Option<(i32, i32, bool)>,
+    /// How long the wait for more members may still last.
+    pub initial_delay: Option<Millis>,
 }
 
 /// What no record holds of a member.
@@ -227,6 +227,7 @@ impl Shard {
             told: self.told.clone(),
             deleted_topics: self.deleted_topics.clone(),
             alarms: self.alarms.clone(),
+            handed_out: self.handed_out.clone(),
             pace: self.pace,
             random: StdRng::from_seed(seed),
             member_sequence: self.member_sequence,
@@ -320,9 +321,7 @@ fn soft_classic(group_id: &Id, group: &ClassicGroup, now: Millis) -> SoftState {
             record: classic_record(group_id, group),
             pending: group.pending.inspect(now),
             pending_sync: group.pending_sync.clone(),
-            initial_delay: group
-                .initial_delay
-                .map(|delay| (delay.remaining_ms, delay.delay_ms, delay.has_new_member)),
+            initial_delay: group.initial_delay.map(|delay| delay.ends_at - now),
         }),
         alarm: group.rebalance.left(now),
         at_work: (false, false),

@@ -24,6 +24,7 @@ mod request;
 mod rewind;
 mod shard;
 mod starts;
+mod sweep;
 mod topics;
 
 pub use config::{Config, GroupOverrides, MigrationPolicy};

@@ -11,6 +11,7 @@ use super::{
     Caller, Config, Event, Id, Load, Millis, Outbox, Pace, Record, RecordError, Reply, Request,
     Token, Topics, WorkDone,
     alarm::{Alarm, Alarms},
+    classic::HandedOut,
     group::Group,
     history::What,
     rewind::Told,
@@ -37,6 +38,7 @@ pub struct Shard {
     /// Topics that were deleted, of which there may be no news yet.
     pub(crate) deleted_topics: Vec<ByteString>,
     pub(crate) alarms: Alarms,
+    pub(crate) handed_out: HandedOut,
     pub(crate) pace: Pace,
     pub(super) random: StdRng,
     pub(super) member_sequence: u64,
@@ -87,6 +89,7 @@ impl Shard {
             told: Vec::new(),
             deleted_topics: Vec::new(),
             alarms: Alarms::default(),
+            handed_out: HandedOut::default(),
             pace: Pace::FREE,
             random: StdRng::from_seed(seed),
             member_sequence: 0,
@@ -176,6 +179,7 @@ impl Shard {
             Request::TopicsDeleted { topics } => self.topics_deleted(token, topics, step),
         }
         self.advance_rewinds(step);
+        self.sweep_alarms();
     }
 
     /// When [`on_alarm`](Shard::on_alarm) wants to be called; perhaps for nothing.

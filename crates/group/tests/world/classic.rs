@@ -174,7 +174,7 @@ pub fn stable_group(world: &mut World, mut members: Vec<Member>) -> Vec<Member> 
         .iter_mut()
         .map(|member| member.join(world))
         .collect();
-    world.advance(6_000);
+    world.advance(300);
     for (member, token) in members.iter_mut().zip(tokens) {
         member.joined(world, token);
     }

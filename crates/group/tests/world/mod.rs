@@ -74,13 +74,31 @@ impl World {
     }
 
     pub fn send_as(&mut self, client_id: &str, request: Request) -> Token {
-        self.tokens += 1;
-        let token = Token(self.tokens);
         let caller = Caller {
             client_id: client_id.to_owned(),
             client_host: "/127.0.0.1".to_owned(),
             connection: None,
         };
+        self.send_by(caller, request)
+    }
+
+    pub fn send_over(&mut self, connection: Option<Connection>, request: Request) -> Token {
+        let caller = Caller {
+            client_id: "client".to_owned(),
+            client_host: "/127.0.0.1".to_owned(),
+            connection,
+        };
+        self.send_by(caller, request)
+    }
+
+    /// Closes a connection over which no heartbeats of the consumer protocol came.
+    pub fn close(&mut self, connection: Connection) {
+        self.step(|shard, now, out| shard.connection_closed(connection, &[], now, out));
+    }
+
+    fn send_by(&mut self, caller: Caller, request: Request) -> Token {
+        self.tokens += 1;
+        let token = Token(self.tokens);
         self.step(|shard, now, out| shard.request(token, &caller, request, now, out));
         token
     }

@@ -72,18 +72,39 @@ pub(crate) struct ClassicGroup {
     pub(crate) rebalance: Deadline,
     /// The join phase was to end, and nobody had joined: it goes on.
     pub(crate) is_overdue: bool,
-    /// While a group that was empty waits for more members: how much longer it may wait in all, and
-    /// whether another has come since the wait was last extended.
+    /// While a group that was empty waits for more members.
     pub(crate) initial_delay: Option<InitialDelay>,
     pub(crate) progress: Progress,
 }
 
-/// The wait of a group that was empty (`group.initial.rebalance.delay.ms`).
+/// The wait of a group that was empty (`group.initial.rebalance.delay.ms`). It ends once no new member
+/// has arrived for [`calm_ms`](Self::calm_ms), and at `ends_at` in any case.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InitialDelay {
-    pub(crate) remaining_ms: i32,
-    pub(crate) delay_ms: i32,
-    pub(crate) has_new_member: bool,
+    pub(crate) ends_at: Millis,
+    delay_ms: i32,
+}
+
+impl InitialDelay {
+    /// As in Kafka it lasts at most for the rebalance timeout of the first member, or for the delay
+    /// if that is longer.
+    pub(crate) fn new(now: Millis, delay_ms: i32, rebalance_timeout_ms: i32) -> InitialDelay {
+        InitialDelay {
+            ends_at: now + Millis::from(delay_ms.max(rebalance_timeout_ms)),
+            delay_ms,
+        }
+    }
+
+    /// How long nobody may have arrived for the group to be complete: a tenth of the delay.
+    fn calm_ms(self) -> i32 {
+        self.delay_ms.max(0).unsigned_abs().div_ceil(10) as i32
+    }
+
+    /// How long to wait for the next member at `now`.
+    pub(crate) fn left_ms(self, now: Millis) -> i32 {
+        let left = (self.ends_at - now).clamp(0, i32::MAX.into());
+        self.calm_ms().min(left as i32)
+    }
 }
 
 impl ClassicGroup {

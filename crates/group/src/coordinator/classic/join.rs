@@ -62,10 +62,13 @@ impl Shard {
             let error_code = ErrorCode::UNKNOWN_MEMBER_ID;
             return step.refuse_join(token, &request.member_id, error_code);
         }
-        let is_new_group = !self.groups.contains_key(&*request.group_id);
-        if is_new_group && !request.member_id.is_empty() {
+        let group = self.groups.get(&*request.group_id);
+        if group.is_none() && !request.member_id.is_empty() {
             return step.refuse_join(token, &request.member_id, ErrorCode::UNKNOWN_MEMBER_ID);
         }
+        let is_unwritten = group.is_none_or(|group| {
+            group.offsets.is_empty() && group.classic().is_some_and(|it| it.state_since.is_none())
+        });
         let new_member_id = match request.member_id.is_empty() {
             true => Some(self.new_member_id(&request.group_id, caller)),
             false => None,
@@ -82,7 +85,7 @@ impl Shard {
             request: &request,
         };
         classic.join(&join, new_member_id);
-        if is_new_group && classic.step.out.records.len() == records {
+        if is_unwritten && classic.step.out.records.len() == records && !classic.group.is_empty() {
             // The group exists from now on, whatever becomes of its first member.
             let value = GroupMetadataValue {
                 protocol: None,
@@ -90,12 +93,11 @@ impl Shard {
                 current_state_timestamp: classic.step.date(),
                 ..GroupMetadataValue::default()
             };
-            match classic.group.is_empty() {
-                true => classic.emit(value),
-                // It has moved on from there already.
-                false => classic.write(value),
-            }
+            classic.write(value);
         }
+        self.limit_handed_out(step);
+        // Nothing is left behind by a first join that was refused.
+        self.forget_if_nothing_is_left(&request.group_id);
     }
 
     fn validate_join(&self, request: &JoinGroupRequest) -> Result<(), ErrorCode> {
@@ -212,13 +214,15 @@ impl ClassicStep<'_, '_> {
             );
         }
         self.group.pending.insert(member_id.clone(), deadline);
+        let connection = join.caller.connection;
+        self.handed_out.push(self.id, member_id, connection);
         self.step
             .refuse_join(join.token, member_id, ErrorCode::MEMBER_ID_REQUIRED);
     }
 
     fn add_member(&mut self, join: &Join<'_>, member_id: Id) {
-        if let Some(delay) = &mut self.group.initial_delay {
-            delay.has_new_member = true;
+        if let Some(delay) = self.group.initial_delay {
+            self.expect_rebalance(delay.left_ms(self.step.now));
         }
         let mut member = ClassicMember::new(member_id.clone(), join.caller, join.request);
         member.parked_join = Some(join.token);

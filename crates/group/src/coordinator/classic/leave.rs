@@ -50,6 +50,7 @@ impl Shard {
             },
         };
         step.reply(token, Reply::LeaveGroup(leave_response(version, response)));
+        self.forget_if_nothing_is_left(&request.group_id);
     }
 }
 

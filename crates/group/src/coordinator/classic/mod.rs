@@ -27,6 +27,7 @@ mod waiting;
 pub(crate) use group::{ClassicGroup, ClassicState};
 pub(crate) use leave::{leave_response, leaves, left};
 pub(crate) use member::{ClassicMember, MemberProtocol, rebalance_timeout_ms};
+pub(crate) use pending::HandedOut;
 pub(crate) use step::{ClassicStep, join_refused, sync_refused};
 
 /// The protocol type of consumers: the only one whose metadata the coordinator understands.

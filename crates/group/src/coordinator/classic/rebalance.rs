@@ -50,6 +50,7 @@ impl Shard {
         if let Some(mut classic) = self.classic_step(group_id, step) {
             classic.on_member_alarm(member_id);
         }
+        self.forget_if_nothing_is_left(group_id);
     }
 
     pub(crate) fn on_classic_rebalance_alarm(&mut self, group_id: &Id, step: &mut Step<'_>) {
@@ -74,14 +75,19 @@ impl ClassicStep<'_, '_> {
     /// their sync, to join again.
     pub(crate) fn prepare_rebalance(&mut self, causes: impl Into<Causes>) {
         let causes = causes.into();
-        let timeout_ms = match self.group.is_empty() {
-            true => self.config.group_initial_rebalance_delay_ms,
-            false => self.group.rebalance_timeout_ms(),
+        let now = self.step.now;
+        let initial_delay = self.group.is_empty().then(|| {
+            let delay_ms = self.config.group_initial_rebalance_delay_ms;
+            InitialDelay::new(now, delay_ms, self.group.rebalance_timeout_ms())
+        });
+        let timeout_ms = match initial_delay {
+            Some(delay) => delay.left_ms(now),
+            None => self.group.rebalance_timeout_ms(),
         };
         self.event(What::RebalanceBegan {
             epoch: self.group.generation,
             causes,
-            deadline_at: Some(self.step.now + i64::from(timeout_ms)),
+            deadline_at: Some(now + i64::from(timeout_ms)),
         });
         if self.group.is(ClassicState::Stable) {
             // Whoever has not synced belongs to the rebalance before.
@@ -100,24 +106,16 @@ impl ClassicStep<'_, '_> {
         }
         self.group.pending_sync.clear();
         self.group.is_overdue = false;
-        let was_empty = self.group.is_empty();
+        self.group.initial_delay = initial_delay;
         self.move_to(ClassicState::PreparingRebalance);
-        if was_empty {
-            let delay_ms = self.config.group_initial_rebalance_delay_ms;
-            let remaining_ms = (self.group.rebalance_timeout_ms() - delay_ms).max(0);
-            self.group.initial_delay = Some(InitialDelay {
-                delay_ms,
-                remaining_ms,
-                has_new_member: false,
-            });
-            self.expect_rebalance(delay_ms);
-            if delay_ms == 0 {
-                self.end_initial_delay();
+        if initial_delay.is_some() {
+            self.expect_rebalance(timeout_ms);
+            if timeout_ms == 0 {
+                self.complete_join();
             }
         } else if self.group.have_all_joined() {
             self.complete_join();
         } else {
-            let timeout_ms = self.group.rebalance_timeout_ms();
             self.expect_rebalance(timeout_ms);
         }
     }
@@ -197,22 +195,6 @@ impl ClassicStep<'_, '_> {
         });
     }
 
-    fn end_initial_delay(&mut self) {
-        let initial_delay_ms = self.config.group_initial_rebalance_delay_ms;
-        match &mut self.group.initial_delay {
-            Some(delay) if delay.has_new_member && delay.remaining_ms > 0 => {
-                let next_ms = initial_delay_ms.min(delay.remaining_ms);
-                *delay = InitialDelay {
-                    delay_ms: next_ms,
-                    remaining_ms: (delay.remaining_ms - delay.delay_ms).max(0),
-                    has_new_member: false,
-                };
-                self.expect_rebalance(next_ms);
-            }
-            _ => self.complete_join(),
-        }
-    }
-
     fn on_rebalance_alarm(&mut self) {
         match self.group.rebalance.fired(self.step.now) {
             Fired::Due => {}
@@ -227,9 +209,6 @@ impl ClassicStep<'_, '_> {
             Fired::Stale => return,
         }
         match self.group.state {
-            ClassicState::PreparingRebalance if self.group.initial_delay.is_some() => {
-                self.end_initial_delay();
-            }
             ClassicState::PreparingRebalance => self.complete_join(),
             ClassicState::CompletingRebalance | ClassicState::Stable => self.end_sync_phase(),
             ClassicState::Empty => {}
@@ -268,10 +247,7 @@ impl ClassicStep<'_, '_> {
             Some(Fired::Stale) | None => return,
         }
         if self.group.pending.remove(member_id) {
-            self.event(Cause::MemberIdUnused {
-                member_id: member_id.clone(),
-            });
-            return self.maybe_complete_join();
+            return self.handed_out_is_gone(member_id);
         }
         let Some(member) = self
             .group

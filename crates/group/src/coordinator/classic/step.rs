@@ -2,7 +2,7 @@
 
 use kohort_wire::{ErrorCode, messages::*};
 
-use super::{ClassicGroup, ClassicState};
+use super::{ClassicGroup, ClassicState, HandedOut};
 use crate::coordinator::{
     Config, Id, Record, Reply, Shard, Token, Topics,
     alarm::{Alarm, Alarms},
@@ -17,6 +17,7 @@ pub(crate) struct ClassicStep<'a, 'b> {
     pub(crate) id: &'a Id,
     pub(crate) group: &'a mut ClassicGroup,
     pub(crate) alarms: &'a mut Alarms,
+    pub(super) handed_out: &'a mut HandedOut,
     pub(crate) config: &'a Config,
     pub(crate) topics: &'a Topics,
     pub(crate) seen: &'a mut Seen,
@@ -36,6 +37,7 @@ impl Shard {
             id: &group.id,
             group: group.members.classic_mut()?,
             alarms: &mut self.alarms,
+            handed_out: &mut self.handed_out,
             config: &self.config,
             topics: &self.topics,
             seen: &mut group.seen,

@@ -9,7 +9,7 @@ use crate::coordinator::{Caller, Connection, Id, Millis, Outbox, Request, Shard,
 
 impl Shard {
     /// Takes the news that a connection has closed, and which members have sent heartbeats over it,
-    /// each with its group.
+    /// each with its group. Ids that were given out over it for first joins the shard knows itself.
     pub fn connection_closed(
         &mut self,
         connection: Connection,
@@ -18,6 +18,7 @@ impl Shard {
         out: &mut Outbox,
     ) {
         let step = &mut self.step(now, out);
+        self.forget_handed_out_over(connection, step);
         for (group_id, member_id) in members {
             if let Some(mut consumer) = self.consumer_step(group_id, step) {
                 consumer.cut_session(member_id, connection);
