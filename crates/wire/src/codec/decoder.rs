@@ -195,11 +195,23 @@ impl Decoder {
         if let Ok(text) = ByteString::try_from(bytes.clone()) {
             return Ok(text);
         }
-        let text = replace_invalid(&bytes);
-        match text.len() {
-            ..=TEXT_LENGTH_MAX => Ok(text.into()),
-            length => Err(DecodeError::new(Problem::TextLength(length))),
+        let mut length = 0;
+        replace_invalid(&bytes, |part| length += part.len());
+        if length > TEXT_LENGTH_MAX {
+            return Err(DecodeError::new(Problem::TextLength(length)));
         }
+        // Unlike other texts it takes memory of its own.
+        self.reserve(length)?;
+        let mut text = String::with_capacity(length);
+        replace_invalid(&bytes, |part| text.push_str(part));
+        Ok(text.into())
+    }
+
+    /// Takes `memory` bytes of what the frame may make its reader reserve.
+    fn reserve(&mut self, memory: usize) -> Result<()> {
+        let left = self.budget.checked_sub(memory);
+        self.budget = left.ok_or(DecodeError::new(Problem::Budget))?;
+        Ok(())
     }
 
     /// An empty list with room for `count` elements, if what is left can hold so many.
@@ -207,10 +219,8 @@ impl Decoder {
         if count > self.remaining() {
             return Err(DecodeError::new(Problem::Length(count as i64)));
         }
-        self.budget = count
-            .checked_mul(size_of::<T>())
-            .and_then(|memory| self.budget.checked_sub(memory))
-            .ok_or(DecodeError::new(Problem::Budget))?;
+        let memory = count.checked_mul(size_of::<T>());
+        self.reserve(memory.ok_or(DecodeError::new(Problem::Budget))?)?;
         Ok(Vec::with_capacity(count))
     }
 }
@@ -223,17 +233,16 @@ fn length(n: i64) -> Result<Option<usize>> {
     }
 }
 
-/// Replaces what is not UTF-8 exactly as Java does: two clients whose ids differ for Kafka must
-/// differ here too.
-fn replace_invalid(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
+/// Replaces what is not UTF-8 exactly as Java does, and hands out the text part by part: two clients
+/// whose ids differ for Kafka must differ here too.
+fn replace_invalid(bytes: &[u8], mut part: impl FnMut(&str)) {
     let mut rest = bytes;
     while let Some(chunk) = rest.utf8_chunks().next() {
-        text.push_str(chunk.valid());
+        part(chunk.valid());
         let mut length = chunk.invalid().len();
         rest = &rest[chunk.valid().len()..];
         if length > 0 {
-            text.push(char::REPLACEMENT_CHARACTER);
+            part("\u{fffd}");
             // An encoded surrogate is one error for Java, and up to three for Rust.
             if let [0xed, 0xa0..=0xbf, after @ ..] = rest {
                 length = match after {
@@ -244,5 +253,4 @@ fn replace_invalid(bytes: &[u8]) -> String {
         }
         rest = &rest[length..];
     }
-    text
 }
