@@ -66,6 +66,9 @@ pub(super) struct Play<'a> {
     pub(super) names: Names,
     connection: Connection,
     free: Vec<Connection>,
+    /// Connections over which ids of new members were asked for: kohort forgets such an id with its
+    /// connection, Kafka does not.
+    held: Vec<Connection>,
     parked: Vec<Parked>,
     slots: BTreeMap<Slot, Member>,
     pub(super) topics: BTreeMap<Topic, (Uuid, i32)>,
@@ -139,6 +142,7 @@ impl<'a> Play<'a> {
             names,
             connection: Connection::open(address)?,
             free: Vec::new(),
+            held: Vec::new(),
             parked: Vec::new(),
             slots: BTreeMap::new(),
             topics: BTreeMap::new(),

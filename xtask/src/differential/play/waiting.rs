@@ -107,7 +107,10 @@ impl Play<'_> {
                 frame: frame.clone(),
             });
             if frame.is_some() {
-                self.free.push(parked.connection);
+                match parked.kind == Kind::Join && parked.id.is_empty() {
+                    true => self.held.push(parked.connection),
+                    false => self.free.push(parked.connection),
+                }
             }
         }
         Ok(())
