@@ -6,15 +6,16 @@ use std::{collections::hash_map::Entry, time::Duration};
 use futures_util::future::{BoxFuture, join_all};
 use kohort_wire::{ApiKey, ErrorCode};
 use rustc_hash::{FxHashMap, FxHashSet};
+use tokio::time::Instant;
 
 use crate::{
     Each, Error, Result, Subject, TopicPartition,
     rpc::{Cluster, Topics},
 };
 
-/// After so many answers that a topic does not exist it is believed: brokers learn of a new topic
-/// one after the other.
-pub(crate) const UNKNOWN_TOPIC_ATTEMPTS: u32 = 4;
+/// For so long brokers may say that a topic doesn't exist before they are believed: they learn of a
+/// new topic one after the other, within a second or so.
+pub(crate) const UNKNOWN_TOPIC_MAX: Duration = Duration::from_secs(2);
 
 /// Asks the leader of each partition, by `call`, for what concerns its partitions.
 pub(crate) async fn by_leader<T: Clone, V>(
@@ -38,6 +39,7 @@ pub(crate) async fn by_leader<T: Clone, V>(
     }
     let mut done: Vec<Option<(TopicPartition, Result<V>)>> = Vec::new();
     done.resize_with(order.len(), || None);
+    let started = Instant::now();
     let mut retry = cluster.retry_for(format!("complete {}", api.name()), timeout);
     while !left.is_empty() {
         let (leaders, mut failed) = share_out(cluster, api, &left).await;
@@ -65,7 +67,7 @@ pub(crate) async fn by_leader<T: Clone, V>(
             };
             let retriable = |error: &Error| {
                 let unknown = error.code() == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
-                error.is_retriable() && !(unknown && retry.failures() + 1 >= UNKNOWN_TOPIC_ATTEMPTS)
+                error.is_retriable() && !(unknown && started.elapsed() >= UNKNOWN_TOPIC_MAX)
             };
             if let Err(error) = &result
                 && retriable(error)

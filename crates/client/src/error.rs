@@ -80,6 +80,10 @@ pub enum Error {
         message: Option<ByteString>,
     },
     /// No connection to a broker came about.
+    ///
+    /// Also when a broker refuses a client that has worked before (its credentials, its certificate,
+    /// its versions) or something else answers at its address: the client keeps trying, as this
+    /// may pass. The refusal is then in `source`, as an `Error` of its own.
     #[error("could not connect to {}: {}", at(.address, .broker), reason(.source))]
     #[non_exhaustive]
     Connect {
@@ -214,6 +218,11 @@ pub enum Error {
     /// The client has been closed.
     #[error("the client has been closed")]
     Closed,
+    /// The tokio runtime on which the client's tasks ran has ended, and the tasks with it. A producer
+    /// or consumer has to be built again, on a runtime that lives as long as it is used; an
+    /// [`Admin`](crate::Admin) or [`Cluster`](crate::rpc::Cluster) connects again by itself.
+    #[error("the tokio runtime that the client was built on has ended")]
+    RuntimeEnded,
 }
 
 fn detail(message: &Option<ByteString>) -> String {
@@ -293,11 +302,33 @@ impl Error {
     pub fn is_retriable(&self) -> bool {
         match self {
             Error::Kafka { code, .. } => code.is_retriable(),
+            // One that breaks the protocol may keep to it on the next connection.
             Error::Connect { .. }
             | Error::Disconnected { .. }
             | Error::NotKafka { .. }
+            | Error::Protocol { .. }
             | Error::Timeout { .. } => true,
             _ => false,
+        }
+    }
+
+    /// Why a broker refuses a client that has worked before, if that is what this error is.
+    pub(crate) fn refusal(&self) -> Option<&Error> {
+        match self {
+            Error::Connect { source, .. } => source.get_ref()?.downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// The same failure to connect, as one that may pass.
+    pub(crate) fn temporary(self, broker: i32, address: &str) -> Error {
+        match self.is_retriable() {
+            true => self,
+            false => Error::Connect {
+                broker,
+                address: address.to_owned(),
+                source: Arc::new(io::Error::other(self)),
+            },
         }
     }
 

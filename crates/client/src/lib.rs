@@ -55,6 +55,7 @@ pub mod producer;
 mod properties;
 mod rewind;
 pub mod rpc;
+mod runtime;
 #[cfg(feature = "test-broker")]
 pub mod testing;
 mod time;

@@ -4,7 +4,7 @@
 //! What has labels of its own is looked up once, when the topic or partition is met: a recorder has
 //! to be installed before.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use metrics::{Counter, Gauge, counter, gauge, histogram};
 
@@ -15,6 +15,11 @@ pub(crate) fn connected(result: &Result<impl Sized>) {
         Ok(_) => counter!("kohort_connections_total").increment(1),
         Err(_) => counter!("kohort_connection_failures_total").increment(1),
     }
+}
+
+/// A broker asks for a pause.
+pub(crate) fn throttled(pause: Duration) {
+    histogram!("kohort_throttle_seconds").record(pause);
 }
 
 pub(crate) fn fetch_failed() {

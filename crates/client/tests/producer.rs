@@ -120,6 +120,7 @@ async fn records_that_cannot_be_written_are_errors_that_say_why() {
     let (_, topic) = with_topic(&servers, 1).await;
     let mut config = ProducerConfig::new(&servers);
     config.client.allow_auto_create_topics = Some(false);
+    config.block_max = Duration::from_secs(1);
     let producer = Producer::connect(config).await.unwrap();
     let absent = unique("absent");
     let error = producer

@@ -3,8 +3,8 @@
 mod member_world;
 
 use kohort_group::member::{
-    Action, Answer, ClassicState, ConsumerMember, ConsumerMemberConfig, Member, MemberRequest,
-    MemberState, Partitions, Subscription,
+    Action, Answer, ClassicState, ConsumerMember, ConsumerMemberConfig, Member, MemberError,
+    MemberRequest, MemberState, Partitions, Subscription,
 };
 use kohort_wire::{ByteString, ErrorCode, Uuid, messages::*};
 use member_world::{Kind, World};
@@ -393,6 +393,7 @@ fn a_member_takes_over_nothing_after_an_answer_was_lost() {
         rack_id: None,
         rebalance_timeout_ms: 30_000,
         server_assignor: None,
+        session_timeout_ms: 45_000,
     });
     let answer = |epoch, partitions: &[i32]| ConsumerGroupHeartbeatResponse {
         member_epoch: epoch,
@@ -507,5 +508,126 @@ fn whatever_is_lost_on_the_way_everything_is_shared_out_in_the_end() {
         assert!(failed.is_empty(), "seed {seed}: {failed:?}");
         assert!(world.is_shared_out(), "seed {seed}");
         assert_eq!(world.members(), living.len(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_static_member_that_was_killed_waits_until_its_former_session_ends() {
+    let mut world = World::new(1);
+    let killed = world.join_as(Kind::Consumer, Some("i"));
+    world.until(World::is_shared_out);
+    world.nodes[killed].dead = true;
+    world.nodes[killed].has.clear();
+    let restarted = world.join_as(Kind::Consumer, Some("i"));
+    world.run(20_000);
+    assert_eq!(world.nodes[restarted].failed, None);
+    assert!(world.nodes[restarted].has.is_empty());
+    // About once a second.
+    assert!((10..=25).contains(&heartbeats(&world, restarted).len()));
+    world.until(World::is_shared_out);
+    assert_eq!(world.nodes[restarted].failed, None);
+}
+
+#[test]
+fn an_instance_id_that_another_member_keeps_is_an_error_in_the_end() {
+    let mut world = World::new(1);
+    let first = world.join_as(Kind::Consumer, Some("i"));
+    world.until(World::is_shared_out);
+    let second = world.join_as(Kind::Consumer, Some("i"));
+    world.until(|world| world.nodes[second].failed.is_some());
+    assert!(matches!(
+        &world.nodes[second].failed,
+        Some(MemberError::Refused { code, .. }) if *code == ErrorCode::UNRELEASED_INSTANCE_ID
+    ));
+    assert_eq!(world.nodes[first].has.len(), 7);
+}
+
+#[test]
+fn a_member_that_gives_up_waiting_for_its_instance_id_leaves() {
+    let mut world = World::new(1);
+    world.join_as(Kind::Consumer, Some("i"));
+    world.until(World::is_shared_out);
+    let second = world.join_as(Kind::Consumer, Some("i"));
+    world.run(5_000);
+    world.leave(second);
+    world.until(|world| world.nodes[second].left);
+    assert!(world.is_shared_out());
+}
+
+#[test]
+fn a_member_that_may_no_longer_read_its_group_asks_again_until_it_may() {
+    let answer = |code| ConsumerGroupHeartbeatResponse {
+        error_code: code,
+        member_epoch: 1,
+        heartbeat_interval_ms: 1_000,
+        ..Default::default()
+    };
+    let refusal = ErrorCode::GROUP_AUTHORIZATION_FAILED;
+    for was_admitted in [false, true] {
+        let mut member = ConsumerMember::new(ConsumerMemberConfig {
+            group_id: "g".into(),
+            member_id: "m".into(),
+            instance_id: None,
+            rack_id: None,
+            rebalance_timeout_ms: 30_000,
+            server_assignor: None,
+            session_timeout_ms: 45_000,
+        });
+        let mut now = 0;
+        member.subscribe(Subscription::topics(["a".into()]), now);
+        let mut exchange = |member: &mut ConsumerMember, code| {
+            let Some(Action::Send { id, .. }) = member.next_action() else {
+                panic!("no heartbeat");
+            };
+            member.answered(id, &answer(code), now);
+            let reported = member.next_action();
+            now += 1_000;
+            member.wake(now);
+            reported
+        };
+        if was_admitted {
+            exchange(&mut member, ErrorCode::NONE);
+        }
+        let reported = exchange(&mut member, refusal);
+        if was_admitted {
+            assert!(matches!(reported, Some(Action::Report(_))));
+            exchange(&mut member, ErrorCode::NONE);
+            assert_eq!(member.state(), MemberState::Stable);
+        } else {
+            assert!(matches!(reported, Some(Action::Fail(_))));
+        }
+    }
+}
+
+#[test]
+fn a_coordinator_that_cannot_answer_is_asked_ever_more_rarely() {
+    for kind in [Kind::Consumer, Kind::Range] {
+        let mut world = World::new(1);
+        let node = world.join(kind);
+        world.until(World::is_shared_out);
+        let refused = ErrorCode::COORDINATOR_LOAD_IN_PROGRESS;
+        let answer = match kind {
+            Kind::Consumer => Answer::ConsumerHeartbeat(ConsumerGroupHeartbeatResponse {
+                error_code: refused,
+                ..Default::default()
+            }),
+            _ => Answer::Heartbeat(HeartbeatResponse {
+                error_code: refused,
+                ..Default::default()
+            }),
+        };
+        let member = &mut world.nodes[node].member;
+        let mut now = world.now;
+        let mut waits = Vec::new();
+        while waits.len() < 7 {
+            now = member.next_wake().unwrap().max(now);
+            member.wake(now);
+            let Some(Action::Send { id, .. }) = member.next_action() else {
+                panic!("no heartbeat");
+            };
+            member.answered(id, answer.clone(), now);
+            waits.push(member.next_wake().unwrap() - now);
+        }
+        assert_eq!(waits, [100, 200, 400, 800, 1000, 1000, 1000], "{kind:?}");
     }
 }

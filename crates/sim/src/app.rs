@@ -76,7 +76,7 @@ impl World {
             }
             Action::ResolveTopics(ids) => self.later(2, Event::Names { node, life, ids }),
             Action::CountPartitions(topics) => self.later(2, Event::Counts { node, life, topics }),
-            Action::Report(_) => {}
+            Action::Report(_) | Action::Waiting(_) => {}
             Action::Fail(error) => {
                 self.note(|| format!("node {node}.{life} gives up: {error}"));
                 self.nodes[node].has_failed = true;

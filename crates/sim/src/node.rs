@@ -207,6 +207,7 @@ impl Role {
                     rack_id: None,
                     rebalance_timeout_ms: self.rebalance_timeout_ms,
                     server_assignor: None,
+                    session_timeout_ms: 45_000,
                 })))
             }
             Kind::Eager | Kind::Cooperative => {

@@ -22,7 +22,8 @@
 //!
 //! What concerns several things at once answers for each of them ([`Each`](crate::Each)).
 //! Everything is tried again while that can help, for as long as
-//! [`ClientConfig::api_timeout`]; also when the answer to an attempt was lost, and with it whether
+//! [`ClientConfig::api_timeout`] (that a topic doesn't exist is believed after two seconds: brokers
+//! learn of a new one one after the other); also when the answer to an attempt was lost, and with it whether
 //! the attempt was carried out. Where the same request a second time is refused for that reason,
 //! the error is [`Error::Repeated`]; each method says when. When time is up
 //! ([`Error::Timeout`]), and when the future is dropped, what was asked may

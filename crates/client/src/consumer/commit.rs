@@ -8,13 +8,13 @@ use kohort_wire::{
     messages::{OffsetCommitRequest, OffsetCommitResponse},
 };
 use rustc_hash::{FxHashMap, FxHashSet};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::Instrument;
 
 use super::{Consumer, in_order::InOrder, shared::Shared};
 use crate::{
     CommittedOffset, Error, Result, TopicPartition,
-    by_leader::UNKNOWN_TOPIC_ATTEMPTS,
+    by_leader::UNKNOWN_TOPIC_MAX,
     committed::{check_numbers, commit_request, commit_response},
     rpc::{Destination, Lane, Topics},
 };
@@ -46,6 +46,7 @@ async fn attempts(shared: &Shared, mut in_order: InOrder, timeout: Duration) -> 
     };
     check_numbers(&in_order.offsets())?;
     let to = Destination::Group(group_id.clone());
+    let started = Instant::now();
     let mut retry = shared.cluster.retry_for("commit offsets", timeout);
     let mut last: Option<Error> = None;
     loop {
@@ -61,6 +62,9 @@ async fn attempts(shared: &Shared, mut in_order: InOrder, timeout: Duration) -> 
         }
         let committer = {
             let state = shared.lock();
+            if let Some(error) = &state.stopped {
+                return Err(error.clone());
+            }
             let committer = state.committer.clone();
             let is_missing = state.subscribed && committer.is_none();
             drop(state);
@@ -120,7 +124,7 @@ async fn attempts(shared: &Shared, mut in_order: InOrder, timeout: Duration) -> 
             }
         }
         let unknown = is_unknown_id || error.code() == Some(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION);
-        if unknown && retry.failures() + 1 >= UNKNOWN_TOPIC_ATTEMPTS {
+        if unknown && started.elapsed() >= UNKNOWN_TOPIC_MAX {
             return Err(error);
         }
         // The member's epoch has moved on while the request was on its way.
@@ -254,7 +258,6 @@ impl Future for CommitLater {
         cx: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Result<()>> {
         let joined = std::task::ready!(std::pin::Pin::new(&mut self.0).poll(cx));
-        // The runtime has ended.
-        std::task::Poll::Ready(joined.unwrap_or(Err(Error::Closed)))
+        std::task::Poll::Ready(joined.unwrap_or(Err(Error::RuntimeEnded)))
     }
 }

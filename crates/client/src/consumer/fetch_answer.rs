@@ -42,9 +42,7 @@ pub(super) fn apply(
     let response = match answer {
         Ok(response) => response,
         Err(error) => {
-            if !error.is_retriable() {
-                shared.report(error);
-            }
+            shared.report_refusal(&error);
             return asked.into_iter().map(|asked| asked.name.topic).collect();
         }
     };
@@ -203,7 +201,10 @@ fn failed(
                     tracing::info!(partition = %asked.name, offset = asked.offset,
                         "the offset is out of range: it is reset");
                     partition.fetching = Fetching::Find(spec);
-                    partition.not_before = None;
+                    // At once, unless the place that was found is out of range again.
+                    if partition.failures == 1 {
+                        partition.not_before = None;
+                    }
                     (None, false)
                 }
                 None => {

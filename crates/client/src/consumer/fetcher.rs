@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     ByteString, Result, TopicPartition,
-    rpc::{Cluster, Destination, Lane, Metadata, Topics},
+    rpc::{Cluster, Destination, Lane, Metadata},
 };
 
 /// How long to wait at most before looking again.
@@ -30,7 +30,11 @@ pub(super) struct Fetcher {
     /// The brokers that have been asked, and for how many bytes.
     busy: FxHashMap<i32, usize>,
     unreachable: FxHashMap<i32, Instant>,
+    /// How often in a row a broker has not answered, or only with an error.
+    failures: FxHashMap<i32, u32>,
     refreshing: bool,
+    /// How often in a row asking for news has not brought the leaders that were missing.
+    fruitless_refreshes: u32,
     refreshed: Instant,
     events: FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>,
 }
@@ -41,7 +45,10 @@ pub(super) enum Event {
     Resolved,
     /// The same, and news of these topics is needed.
     Validated(Vec<ByteString>),
-    Refreshed,
+    /// It has been asked for news of topics; whether all of them have leaders.
+    Refreshed {
+        found: bool,
+    },
 }
 
 type Plan = FxHashMap<i32, (FxHashMap<TopicPartition, Wanted>, Vec<Asked>)>;
@@ -53,7 +60,9 @@ impl Fetcher {
             sessions: FxHashMap::default(),
             busy: FxHashMap::default(),
             unreachable: FxHashMap::default(),
+            failures: FxHashMap::default(),
             refreshing: false,
+            fruitless_refreshes: 0,
             refreshed: Instant::now(),
             events: FuturesUnordered::new(),
         }
@@ -291,37 +300,62 @@ impl Fetcher {
             return;
         }
         let cluster = self.shared.cluster.clone();
-        let backoff = cluster.config().retry_backoff.after(1);
+        let failures = self.fruitless_refreshes + 1;
         self.events.push(Box::pin(async move {
-            let _ = cluster.refresh(&Topics::Named(topics)).await;
+            let found = cluster.refresh_leaders(topics).await;
             // Not more often than that, whatever comes of it.
-            tokio::time::sleep(backoff).await;
-            Event::Refreshed
+            tokio::time::sleep(cluster.config().retry_backoff.after(failures)).await;
+            Event::Refreshed { found }
         }));
+    }
+
+    /// Lets a broker rest that doesn't answer, or answers with errors again and again. A first error
+    /// is how brokers say that a fetch session is to begin anew.
+    fn pace(&mut self, broker: i32, answer: &Result<FetchResponse>) {
+        let is_first_error = match answer {
+            Ok(response) if !response.error_code.is_error() => {
+                self.failures.remove(&broker);
+                return;
+            }
+            Ok(_) => !self.failures.contains_key(&broker),
+            Err(_) => false,
+        };
+        let failures = self.failures.entry(broker).or_default();
+        *failures += 1;
+        if !is_first_error {
+            let backoff = self.shared.cluster.config().retry_backoff;
+            let until = Instant::now() + backoff.after(*failures);
+            self.unreachable.insert(broker, until);
+        }
     }
 
     fn on(&mut self, event: Event) {
         match event {
             Event::Resolved => {}
             Event::Validated(outdated) => self.refresh(outdated),
-            Event::Refreshed => {
+            Event::Refreshed { found } => {
                 self.refreshing = false;
+                self.fruitless_refreshes = match found {
+                    true => 0,
+                    false => self.fruitless_refreshes + 1,
+                };
                 self.refreshed = Instant::now();
             }
             Event::Fetched(broker, asked, answer) => {
                 self.busy.remove(&broker);
                 let session = self.sessions.entry(broker).or_default();
                 match &answer {
-                    Ok(response) => session.answered(response.session_id, response.error_code),
+                    Ok(response) => {
+                        self.shared.answered();
+                        session.answered(response.session_id, response.error_code);
+                    }
                     Err(error) => {
                         tracing::debug!(broker, %error, "cannot fetch");
                         crate::measure::fetch_failed();
                         session.reset();
-                        let backoff = self.shared.cluster.config().retry_backoff;
-                        let until = Instant::now() + backoff.after(1);
-                        self.unreachable.insert(broker, until);
                     }
                 }
+                self.pace(broker, &answer);
                 let outdated = apply(&self.shared, broker, asked, answer);
                 self.refresh(outdated);
             }

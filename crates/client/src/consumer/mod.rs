@@ -95,7 +95,7 @@ pub use records::{ConsumerRecord, Iter, OwnedRecord, Records};
 pub use stream::RecordStream;
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 use tracing::Instrument;
 
@@ -103,13 +103,14 @@ use self::{
     fetcher::Fetcher,
     group::{Command, GroupTask, Wish},
     reader::progress::HandleId,
-    shared::Shared,
+    shared::{FinalError, Shared},
 };
 use crate::{
     ByteString, Error, Result, TopicPartition,
     panics::unpanicked,
     rewind::{self, RewindStep, RewindTo},
     rpc::Cluster,
+    runtime::on_runtime_end,
 };
 
 /// Reads records, alone or as a member of a group.
@@ -369,6 +370,9 @@ impl Consumer {
             if !state.subscribed {
                 state.polled = Instant::now();
             }
+            if let Some(error) = &state.stopped {
+                return Err(error.clone());
+            }
             state.subscribed = true;
             state.broken = None;
         }
@@ -388,9 +392,10 @@ impl Consumer {
                 commands
             }
         };
-        commands
-            .send(Command::Subscribe(wish))
-            .map_err(|_| Error::Closed)
+        commands.send(Command::Subscribe(wish)).map_err(|_| {
+            let stopped = self.shared.lock().stopped.clone();
+            stopped.unwrap_or(Error::Closed)
+        })
     }
 
     /// Leaves the group: the partitions are revoked first, and what is finished is committed if
@@ -408,8 +413,12 @@ impl Consumer {
         self.commits_while_leaving()
     }
 
-    /// An error if finished records could not be committed automatically before the group was left.
+    /// An error if the consumer had stopped, or if finished records could not be committed
+    /// automatically before the group was left.
     fn commits_while_leaving(&self) -> Result<()> {
+        if let Some(error) = &self.shared.lock().stopped {
+            return Err(error.clone());
+        }
         if !self.shared.commits_automatically() {
             return Ok(());
         }
@@ -444,6 +453,25 @@ impl Consumer {
     ///
     /// Finishes the records of this handle's poll before. The future may be dropped at any time;
     /// nothing is lost by that.
+    ///
+    /// # Errors
+    ///
+    /// Most errors concern one partition or one moment, are returned once, and the consumer goes on:
+    /// a partition that cannot be read, credentials that the cluster refuses for a while. These
+    /// end what the consumer does, and [`failure`](Consumer::failure) returns them too:
+    ///
+    /// - The group refused the member for good ([`Error::Kafka`], [`Error::Authentication`],
+    ///   [`Error::UnsupportedVersion`], or [`Error::State`] from an assignor): another member has
+    ///   its instance id, the group is full or has no assignor in common, the client may not read
+    ///   it. [`subscribe`](Consumer::subscribe) again to join as a new member.
+    /// - A task of the consumer panicked ([`Error::State`]), or the runtime has ended
+    ///   ([`Error::RuntimeEnded`]). Build another consumer.
+    /// - Nothing is subscribed to or assigned ([`Error::State`]). Do so.
+    ///
+    /// A final error is returned at once the first time. Later polls wait for a second before they
+    /// return it again, so that a loop that goes on after errors doesn't spin, and return earlier
+    /// if the application has subscribed meanwhile. After [`close`](Consumer::close) the error is
+    /// [`Error::Closed`], and streams end.
     pub async fn poll(&mut self) -> Result<Records> {
         let _polling = Polling::begin(&self.shared, self.handle);
         let _turn = self.shared.turn.lock().await;
@@ -458,19 +486,24 @@ impl Consumer {
             if let Some(records) = self.shared.take(most, handle)? {
                 return Ok(records);
             }
-            let idle = {
-                let state = self.shared.lock();
-                state.partitions.is_empty() && !state.subscribed
+            let again = match self.shared.lock().final_error(Instant::now()) {
+                Some(FinalError::Now(error)) => return Err(error),
+                Some(FinalError::At(time)) => Some(time),
+                None => None,
             };
-            if idle {
-                let problem = "nothing to read: subscribe or assign partitions first";
-                return Err(Error::State(problem.to_owned()));
-            }
             tokio::select! {
                 () = ready => {}
+                () = sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {}
                 () = self.shared.closed.cancelled() => return Err(Error::Closed),
             }
         }
+    }
+
+    /// The error that ended what the consumer does, until the application subscribes again: see the
+    /// errors of [`poll`](Consumer::poll).
+    pub fn failure(&self) -> Option<Error> {
+        let state = self.shared.lock();
+        state.stopped.clone().or_else(|| state.broken.clone())
     }
 
     /// Owned records, one after the other. The stream ends when the consumer is closed; it goes on
@@ -577,14 +610,17 @@ impl Consumer {
     }
 }
 
-/// Runs a task of a consumer. Should it panic (the application's code is called by it, too), the
-/// application is told instead of waiting for ever.
-async fn guarded(shared: Arc<Shared>, task: impl Future<Output = ()>) {
-    if let Err(problem) = unpanicked(task).await {
-        let problem = format!("the consumer has stopped: {problem}");
-        shared.lock().broken = Some(Error::State(problem));
-        shared.ready.notify_waiters();
-    }
+/// Runs a task of a consumer. If it panics (it also calls the application's code) or dies with its
+/// runtime, the application gets an error instead of waiting forever.
+fn guarded(shared: Arc<Shared>, task: impl Future<Output = ()>) -> impl Future<Output = ()> {
+    let stopped = shared.clone();
+    let task = async move {
+        if let Err(problem) = unpanicked(task).await {
+            let problem = format!("the consumer has stopped: {problem}");
+            shared.stop(Error::State(problem));
+        }
+    };
+    on_runtime_end(task, move || stopped.stop(Error::RuntimeEnded))
 }
 
 fn built_in(

@@ -1,6 +1,6 @@
 //! What the application's handle and the tasks of a consumer have in common.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -72,9 +72,29 @@ pub(super) struct State {
     pub(super) subscribed: bool,
     /// Who commits: the member of the group that this is at present.
     pub(super) committer: Option<Committer>,
-    /// Nothing more can come.
+    /// Why the member gave up; until the application subscribes again.
     pub(super) broken: Option<Error>,
+    /// Why a task of the consumer ended; for good.
+    pub(super) stopped: Option<Error>,
+    /// When a final error was last returned.
+    final_error_at: Option<Instant>,
+    /// When a refusal that may pass was last reported.
+    refused_at: Option<Instant>,
 }
+
+/// An error after which nothing more can come.
+pub(super) enum FinalError {
+    /// To be returned now.
+    Now(Error),
+    /// It has been returned: again at this time.
+    At(Instant),
+}
+
+/// How long a poll waits before it returns a final error again.
+const FINAL_ERROR_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often a refusal that may pass is reported while it lasts.
+const REFUSAL_INTERVAL: Duration = Duration::from_secs(60);
 
 impl Shared {
     pub(super) fn new(config: ConsumerConfig, cluster: Cluster) -> Shared {
@@ -102,6 +122,9 @@ impl Shared {
                 subscribed: false,
                 committer: None,
                 broken: None,
+                stopped: None,
+                final_error_at: None,
+                refused_at: None,
             }),
             ready: Notify::new(),
             work: Notify::new(),
@@ -148,6 +171,35 @@ impl Shared {
         self.ready.notify_waiters();
     }
 
+    /// Reports a failure that is a refusal, and not an outage: now and then while it lasts.
+    pub(super) fn report_refusal(&self, error: &Error) {
+        let refusal = error.refusal().or((!error.is_retriable()).then_some(error));
+        let Some(refusal) = refusal else { return };
+        let mut state = self.lock();
+        let now = Instant::now();
+        if state
+            .refused_at
+            .is_none_or(|at| at + REFUSAL_INTERVAL <= now)
+        {
+            state.refused_at = Some(now);
+            state.report(refusal.clone());
+            drop(state);
+            self.ready.notify_waiters();
+        }
+    }
+
+    /// A request was answered: the next refusal is another one.
+    pub(super) fn answered(&self) {
+        self.lock().refused_at = None;
+    }
+
+    /// A task of the consumer has ended: nothing works any more.
+    pub(super) fn stop(&self, error: Error) {
+        self.lock().stopped.get_or_insert(error);
+        self.ready.notify_waiters();
+        self.released.notify_waiters();
+    }
+
     /// At most `most` records from what has been fetched. `None` if there is nothing.
     ///
     /// They are delivered to `handle` at once. Without a handle, the caller delivers them one by
@@ -158,13 +210,10 @@ impl Shared {
         let mut records = Records::default();
         loop {
             let mut state = self.lock();
-            if records.count == 0 {
-                if let Some(error) = state.errors.pop_front() {
-                    return Err(error);
-                }
-                if let Some(error) = &state.broken {
-                    return Err(error.clone());
-                }
+            if records.count == 0
+                && let Some(error) = state.errors.pop_front()
+            {
+                return Err(error);
             }
             let Some((name, lease, mut fetched)) = state.next_fetched() else {
                 break;
@@ -246,6 +295,27 @@ impl Shared {
 }
 
 impl State {
+    /// The error after which nothing more can come, if there is one.
+    pub(super) fn final_error(&mut self, now: Instant) -> Option<FinalError> {
+        let idle = self.partitions.is_empty() && !self.subscribed;
+        let error = match self.stopped.as_ref().or(self.broken.as_ref()) {
+            Some(error) => error.clone(),
+            None if idle => {
+                let problem = "nothing to read: subscribe or assign partitions first";
+                Error::State(problem.to_owned())
+            }
+            None => return None,
+        };
+        let again = self.final_error_at.map(|at| at + FINAL_ERROR_INTERVAL);
+        Some(match again.filter(|again| *again > now) {
+            Some(again) => FinalError::At(again),
+            None => {
+                self.final_error_at = Some(now);
+                FinalError::Now(error)
+            }
+        })
+    }
+
     pub(super) fn lease(&mut self) -> u64 {
         self.next_lease += 1;
         self.next_lease

@@ -149,6 +149,40 @@
 //!   whether its [`Delivery`](crate::producer::Delivery) is awaited or dropped.
 //! - [`flush`](crate::Producer::flush): what is there is sent without waiting for more all the same.
 //!
+//! # When something fails
+//!
+//! A mistake in the settings is found at the start: until a client has reached the cluster for the
+//! first time, a refused password or certificate ends the attempt with
+//! [`Error::Authentication`](crate::Error::Authentication). A client that has worked once keeps
+//! trying, whatever goes wrong, with growing pauses, and works again when the cluster does.
+//! Meanwhile
+//!
+//! - the log has warnings and `kohort_connection_failures_total` counts the attempts;
+//! - a [`Delivery`](crate::producer::Delivery), a commit or a call of an [`Admin`](crate::Admin)
+//!   ends with [`Error::Timeout`](crate::Error::Timeout) when its time is up, with the last failure
+//!   in `last`;
+//! - [`poll`](crate::Consumer::poll) goes on waiting. If the cluster refuses the client, as opposed
+//!   to being unreachable, it returns an error now and then, and may be called again.
+//!
+//! The few errors of `poll` that are final are listed [there](crate::Consumer::poll).
+//!
+//! A static member that was killed and restarted waits until the session of its former self ends:
+//! the log says so, and `poll` waits.
+//!
+//! # Runtimes
+//!
+//! Producers and consumers run tasks on the tokio runtime on which they were built, and live as long
+//! as that runtime. When it ends, whatever waits for them (a delivery, `flush`, `close`, `poll`,
+//! `commit`) ends, with [`Error::RuntimeEnded`](crate::Error::RuntimeEnded) where it returns an
+//! error. An [`Admin`](crate::Admin) or a [`Cluster`](crate::rpc::Cluster) loses its connections and
+//! opens others on the runtime of the next call.
+//!
+//! This matters where there is more than one runtime. Each `#[tokio::test]` has its own, so a
+//! producer in a `static` works in the first test that uses it and in no other: build one in each
+//! test. In a program with a `static` client, build it on the runtime that lives as long as the
+//! program (in `main`), not on one made for a single call. `kohort::blocking` has a runtime of its
+//! own that never ends.
+//!
 //! # Partitions assigned by hand
 //!
 //! ```no_run
@@ -215,6 +249,7 @@
 //! |---|---|---|
 //! | `kohort_connections_total` | | connections that came about |
 //! | `kohort_connection_failures_total` | | and those that did not |
+//! | `kohort_throttle_seconds` (histogram) | | pauses that brokers asked for, as the client exceeds its quota |
 //! | `kohort_consumer_records_total` | `group`, `topic` | records that polls returned |
 //! | `kohort_consumer_fetched_bytes_total` | `group`, `topic` | bytes of records fetched, as they came over the wire |
 //! | `kohort_consumer_lag_records` (gauge) | `group`, `topic`, `partition` | records that were still to be read when the last answer or poll came; 0 when the partition is given away |

@@ -1,11 +1,20 @@
 //! Where records wait, batch by batch, until they are sent.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use kohort_wire::records::{BatchBuilder, BuildError};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{Notify, Semaphore, SemaphorePermit},
+    time::Instant,
+};
 
 use super::{
     Delivery, ProducerConfig, ProducerRecord,
@@ -32,8 +41,11 @@ pub(super) struct Accumulator {
     pub(super) batches: Arc<Memory>,
     /// There is something to send.
     pub(super) work: Notify,
-    /// There is memory again.
-    memory: Notify,
+    /// What is left of `buffer.memory`, in bytes. Those who wait for it get it in the order in which
+    /// they came: a large record isn't passed by small ones.
+    memory: Semaphore,
+    /// How many wait for memory.
+    waiting: AtomicUsize,
     /// A batch is done with.
     done: Notify,
 }
@@ -41,7 +53,6 @@ pub(super) struct Accumulator {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) topics: FxHashMap<ByteString, Topic>,
-    memory: usize,
     /// The partitions that may have something to send.
     pub(super) listed: Vec<TopicPartition>,
     /// The batches that are not done with, and in how many parts they are.
@@ -87,10 +98,11 @@ impl Accumulator {
         let kept = config.buffer_bytes_max / 4 / config.batch_bytes.max(1);
         Accumulator {
             batches: Memory::new(kept.clamp(1, BATCHES_KEPT_MAX), config.batch_bytes),
+            memory: Semaphore::new(config.buffer_bytes_max.min(Semaphore::MAX_PERMITS)),
             config,
             state: Mutex::default(),
             work: Notify::new(),
-            memory: Notify::new(),
+            waiting: AtomicUsize::new(0),
             done: Notify::new(),
         }
     }
@@ -99,9 +111,33 @@ impl Accumulator {
         self.state.lock()
     }
 
-    /// Returns when there may be memory. To be made before [`append`](Self::append) is tried.
-    pub(super) fn memory(&self) -> tokio::sync::futures::Notified<'_> {
-        self.memory.notified()
+    /// Waits for the memory of a record, with which it can then be appended. Returns `None` if the
+    /// producer has been closed.
+    pub(super) async fn reserve(&self, record: &ProducerRecord<'_>) -> Option<SemaphorePermit<'_>> {
+        struct Waiting<'a>(&'a AtomicUsize);
+        impl Drop for Waiting<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = Waiting(&self.waiting);
+        // Batches that hold memory no longer wait for more records.
+        self.work.notify_one();
+        self.memory.acquire_many(self.cost(record)).await.ok()
+    }
+
+    /// Whether a record waits for memory.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// How much memory a record takes. One that is larger than all there is takes all there is.
+    fn cost(&self, record: &ProducerRecord<'_>) -> u32 {
+        let headers = record.headers.iter();
+        let size = BatchBuilder::record_size_max(record.key, record.value, headers.clone());
+        let most = self.config.buffer_bytes_max.min(Semaphore::MAX_PERMITS);
+        u32::try_from(size.min(most)).unwrap_or(u32::MAX)
     }
 
     /// Takes over how many partitions a topic has.
@@ -127,7 +163,13 @@ impl Accumulator {
         }
     }
 
-    pub(super) fn append(&self, record: &ProducerRecord<'_>, timestamp: i64) -> Result<Appended> {
+    /// Adds a record to a batch, with the memory that was reserved for it, or what there is.
+    pub(super) fn append(
+        &self,
+        record: &ProducerRecord<'_>,
+        timestamp: i64,
+        reserved: Option<SemaphorePermit<'_>>,
+    ) -> Result<Appended> {
         let headers = record.headers.iter();
         let size = BatchBuilder::record_size_max(record.key, record.value, headers.clone());
         if size > self.config.request_bytes_max {
@@ -145,14 +187,15 @@ impl Accumulator {
         let Some(topic) = state.topics.get_mut(record.topic) else {
             return Ok(Appended::UnknownTopic);
         };
-        // A record larger than the whole buffer may pass once that is empty.
-        if state.memory > 0 && state.memory + size > self.config.buffer_bytes_max {
-            return Ok(Appended::Full);
-        }
         let count = topic.count;
         if count == 0 {
             return Ok(Appended::UnknownTopic);
         }
+        let cost = self.cost(record);
+        let memory = match reserved.map_or_else(|| self.memory.try_acquire_many(cost), Ok) {
+            Ok(memory) => memory,
+            Err(_) => return Ok(Appended::Full),
+        };
         topic.used = true;
         let chosen = record.partition.or_else(|| {
             let partitioner = &self.config.partitioner;
@@ -226,8 +269,8 @@ impl Accumulator {
         open.builder
             .append(timestamp, record.key, record.value, headers)
             .map_err(|error: BuildError| Error::State(error.to_string()))?;
-        open.memory += size;
-        state.memory += size;
+        open.memory += memory.num_permits();
+        memory.forget();
         let delivery = Delivery::new(open.outcome.clone(), at, timestamp);
         drop(guard);
         if wake {
@@ -262,9 +305,8 @@ impl Accumulator {
                 state.unfinished.remove(&number);
             }
         }
-        state.memory -= batch.memory;
         drop(state);
-        self.memory.notify_waiters();
+        self.memory.add_permits(batch.memory);
         self.done.notify_waiters();
     }
 
@@ -317,28 +359,38 @@ impl Accumulator {
         state.flush_to = u64::MAX;
         drop(state);
         self.work.notify_one();
-        self.memory.notify_waiters();
+        self.memory.close();
     }
 
-    /// Nothing can be sent any more: everything that waits fails.
-    pub(super) fn fail(&self, error: &Error) {
+    /// Takes out all batches that wait to be sent.
+    pub(super) fn take_waiting(&self) -> Vec<Batch> {
         let mut batches = Vec::new();
         let mut state = self.state.lock();
-        state.closed = true;
-        state.broken = Some(error.clone());
-        for queue in state
-            .topics
-            .values_mut()
-            .flat_map(|topic| &mut topic.partitions)
-        {
+        let topics = state.topics.values_mut();
+        for queue in topics.flat_map(|topic| &mut topic.partitions) {
             queue.seal();
             batches.extend(queue.again.drain(..));
             batches.extend(queue.sealed.drain(..));
         }
-        drop(state);
-        for batch in batches {
-            self.finish(&batch, Err(error.clone()));
+        batches
+    }
+
+    /// The sender has gone, with the batches that were under way: every record fails.
+    pub(super) fn stop(&self, error: &Error) {
+        let mut outcomes = Vec::new();
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.broken = Some(error.clone());
+        state.unfinished.clear();
+        let topics = state.topics.values_mut();
+        for queue in topics.flat_map(|topic| &mut topic.partitions) {
+            outcomes.extend(queue.abandon());
         }
-        self.memory.notify_waiters();
+        drop(state);
+        for outcome in outcomes {
+            outcome.complete(Err(error.clone()));
+        }
+        self.memory.close();
+        self.done.notify_waiters();
     }
 }

@@ -64,7 +64,7 @@ use self::{
     sender::Sender,
 };
 use crate::{
-    ApiKey, ByteString, Error, ErrorCode, Result, Subject, panics::unpanicked, rpc::Cluster,
+    ByteString, Error, Result, panics::unpanicked, rpc::Cluster, runtime::on_runtime_end,
     time::now_ms,
 };
 
@@ -109,14 +109,16 @@ impl Producer {
         let client_id = &cluster.config().client_id;
         let span = tracing::info_span!(parent: None, "producer", client_id);
         let sender = Sender::new(cluster.clone(), accumulator.clone());
+        // Whatever ends the sender, nothing may wait for it in vain.
         let stopped = accumulator.clone();
         let task = async move {
-            // Rather than have everybody wait for ever.
             if let Err(problem) = unpanicked(sender.run()).await {
                 let problem = format!("the producer has stopped: {problem}");
-                stopped.fail(&Error::State(problem));
+                stopped.stop(&Error::State(problem));
             }
         };
+        let stopped = accumulator.clone();
+        let task = on_runtime_end(task, move || stopped.stop(&Error::RuntimeEnded));
         tokio::spawn(task.instrument(span));
         Ok(Producer {
             handle: Arc::new(Handle {
@@ -143,7 +145,7 @@ impl Producer {
     pub async fn send(&self, record: ProducerRecord<'_>) -> Result<Delivery> {
         let timestamp = record.timestamp.unwrap_or_else(now_ms);
         let accumulator = &self.handle.accumulator;
-        match accumulator.append(&record, timestamp)? {
+        match accumulator.append(&record, timestamp, None)? {
             Appended::Done(delivery) => Ok(delivery),
             _ => self.send_later(record, timestamp).await,
         }
@@ -158,24 +160,19 @@ impl Producer {
             after: block_max,
             last: None,
         };
+        let mut reserved = None;
         loop {
-            let mut memory = std::pin::pin!(accumulator.memory());
-            memory.as_mut().enable();
-            match accumulator.append(&record, timestamp)? {
+            match accumulator.append(&record, timestamp, reserved.take())? {
                 Appended::Done(delivery) => return Ok(delivery),
                 Appended::Full => {
-                    let waited = timeout_at(deadline, memory).await;
-                    waited.map_err(|_| timed_out("get room in buffer.memory".to_owned()))?;
+                    let memory = timeout_at(deadline, accumulator.reserve(&record)).await;
+                    reserved =
+                        memory.map_err(|_| timed_out("get room in buffer.memory".to_owned()))?;
                 }
                 Appended::UnknownTopic => {
                     let name = ByteString::from(record.topic);
                     let left = deadline.saturating_duration_since(Instant::now());
                     let topic = self.handle.cluster.topic_within(&name, left).await?;
-                    if topic.partitions.is_empty() {
-                        let code = ErrorCode::LEADER_NOT_AVAILABLE;
-                        let subject = Subject::Topic(name);
-                        return Err(Error::kafka(ApiKey::Metadata, subject, code));
-                    }
                     accumulator.learn(&topic);
                 }
             }
@@ -199,10 +196,12 @@ impl Producer {
     /// yet of the topic.
     pub fn try_send(&self, record: &ProducerRecord<'_>) -> Result<Option<Delivery>> {
         let timestamp = record.timestamp.unwrap_or_else(now_ms);
-        Ok(match self.handle.accumulator.append(record, timestamp)? {
-            Appended::Done(delivery) => Some(delivery),
-            Appended::Full | Appended::UnknownTopic => None,
-        })
+        Ok(
+            match self.handle.accumulator.append(record, timestamp, None)? {
+                Appended::Done(delivery) => Some(delivery),
+                Appended::Full | Appended::UnknownTopic => None,
+            },
+        )
     }
 
     /// Sends what waits for more records, and returns when everything sent before is written, or

@@ -166,6 +166,15 @@ impl Queue {
         expired
     }
 
+    /// Forgets all batches, also those that are under way. Returns their outcomes.
+    pub(super) fn abandon(&mut self) -> Vec<Arc<Outcome>> {
+        self.seal();
+        let waiting = self.again.drain(..).chain(self.sealed.drain(..));
+        let mut outcomes: Vec<_> = waiting.map(|batch| batch.outcome.clone()).collect();
+        outcomes.extend(self.in_flight.drain(..).map(|batch| batch.outcome));
+        outcomes
+    }
+
     /// The outcomes of what is under way since before `created`.
     pub(super) fn overdue(&self, created: Instant) -> impl Iterator<Item = &Arc<Outcome>> {
         let under_way = self.in_flight.iter();

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     ByteString, Error, Result, TopicPartition,
-    rpc::{Cluster, Connection, Destination, Lane, Topics},
+    rpc::{Cluster, Connection, Destination, Lane},
 };
 
 /// How long to wait at most before looking again whether something has expired.
@@ -36,7 +36,12 @@ pub(super) struct Sender {
     /// Why a broker could not be reached, if none was since.
     unreachable: Option<Error>,
     asking_identity: bool,
+    /// How often asking for an identity has failed in a row, and until when it is not asked again.
+    identity_failures: u32,
+    identity_not_before: Option<Instant>,
     refreshing: bool,
+    /// How often in a row asking for news has not brought the leaders that were missing.
+    fruitless_refreshes: u32,
     /// When it was last asked for news of all topics in use.
     refreshed: Instant,
     /// Whose turn it is when not all partitions find room in a request.
@@ -54,7 +59,10 @@ enum Event {
     Connected(i32, Result<Connection>),
     Produced(i32, Vec<Batch>, Result<ProduceResponse>),
     Identity(Result<Identity>),
-    Refreshed,
+    /// It has been asked for news of topics; whether all of them have leaders.
+    Refreshed {
+        found: bool,
+    },
 }
 
 impl Sender {
@@ -68,7 +76,10 @@ impl Sender {
             brokers: FxHashMap::default(),
             unreachable: None,
             asking_identity: false,
+            identity_failures: 0,
+            identity_not_before: None,
             refreshing: false,
+            fruitless_refreshes: 0,
             refreshed: Instant::now(),
             turn: 0,
             events: FuturesUnordered::new(),
@@ -100,11 +111,12 @@ impl Sender {
             }
             if self.accumulator.config.idempotence {
                 let needed = self.renew || (self.identity.is_none() && !ready.is_empty());
-                if needed && !self.asking_identity && self.is_settled() {
+                let backing_off = self.identity_not_before.filter(|at| *at > Instant::now());
+                if needed && !self.asking_identity && backing_off.is_none() && self.is_settled() {
                     self.ask_identity();
                 }
                 if self.identity.is_none() {
-                    return next;
+                    return backing_off.map_or(next, |at| next.min(at));
                 }
             }
             let mut sent = false;
@@ -129,6 +141,17 @@ impl Sender {
                 self.gap(&batch.outcome.partition);
             }
             self.accumulator.finish(&batch, Err(error));
+        }
+    }
+
+    /// Fails what waits to be sent, and nothing that comes later.
+    fn fail_waiting(&mut self, error: &Error) {
+        for batch in self.accumulator.take_waiting() {
+            // One that was sent leaves a gap, unless it was written after all.
+            if batch.sent_as.is_some() {
+                self.gap(&batch.outcome.partition);
+            }
+            self.accumulator.finish(&batch, Err(error.clone()));
         }
     }
 
@@ -163,6 +186,7 @@ impl Sender {
             true => config.in_flight_max,
             false => 1,
         };
+        let exhausted = self.accumulator.is_exhausted();
         let mut guard = self.accumulator.lock();
         let State {
             topics,
@@ -181,7 +205,7 @@ impl Sender {
             }
             if let Some(open) = &queue.open {
                 let due = open.created + config.linger;
-                if due <= now || open.number < *flush_to {
+                if due <= now || open.number < *flush_to || exhausted {
                     queue.seal();
                 } else {
                     next = next.min(due);
@@ -221,9 +245,20 @@ impl Sender {
                 next = next.min(*until);
                 false
             }
-            _ => self.in_flight.get(broker).copied().unwrap_or(0) < config.in_flight_max,
+            _ => match self.throttled_until(*broker) {
+                Some(until) => {
+                    next = next.min(until);
+                    false
+                }
+                None => self.in_flight.get(broker).copied().unwrap_or(0) < config.in_flight_max,
+            },
         });
         (ready, expired, unknown.into_iter().collect(), next)
+    }
+
+    fn throttled_until(&self, broker: i32) -> Option<Instant> {
+        let connection = self.cluster.connected(broker, Lane::Produce)?;
+        connection.throttled_until()
     }
 
     /// Whether of everything that was sent it is known whether it was written.
@@ -368,12 +403,13 @@ impl Sender {
             return;
         }
         let cluster = self.cluster.clone();
-        let backoff = self.accumulator.config.client.retry_backoff.after(1);
+        let backoff = self.accumulator.config.client.retry_backoff;
+        let failures = self.fruitless_refreshes + 1;
         self.events.push(Box::pin(async move {
-            let _ = cluster.refresh(&Topics::Named(topics)).await;
+            let found = cluster.refresh_leaders(topics).await;
             // Not more often than that, whatever comes of it.
-            tokio::time::sleep(backoff).await;
-            Event::Refreshed
+            tokio::time::sleep(backoff.after(failures)).await;
+            Event::Refreshed { found }
         }));
     }
 
@@ -385,8 +421,9 @@ impl Sender {
             }
             Event::Connected(broker, Err(error)) => {
                 tracing::debug!(broker, %error, "cannot send records");
+                // The records in hand fail; those to come have another chance.
                 if !error.is_retriable() {
-                    return self.accumulator.fail(&error);
+                    self.fail_waiting(&error);
                 }
                 self.unreachable = Some(error);
                 let until = Instant::now() + self.accumulator.config.client.retry_backoff.after(1);
@@ -414,6 +451,7 @@ impl Sender {
                     "producer identity"
                 );
                 self.asking_identity = false;
+                self.identity_failures = 0;
                 self.renew = false;
                 self.identity = Some(identity);
                 let mut state = self.accumulator.lock();
@@ -422,16 +460,25 @@ impl Sender {
                     queue.renew = false;
                 }
             }
-            Event::Identity(Err(error)) if error.is_retriable() => {
-                tracing::debug!(%error, "no producer id yet");
-                self.asking_identity = false;
-            }
             Event::Identity(Err(error)) => {
                 self.asking_identity = false;
-                self.accumulator.fail(&error);
+                self.identity_failures += 1;
+                let backoff = self.accumulator.config.client.retry_backoff;
+                let wait = backoff.after(self.identity_failures);
+                self.identity_not_before = Some(Instant::now() + wait);
+                if error.is_retriable() {
+                    tracing::debug!(%error, "no producer id yet");
+                } else {
+                    tracing::warn!(%error, "no producer id: the records that wait for it fail");
+                    self.fail_waiting(&error);
+                }
             }
-            Event::Refreshed => {
+            Event::Refreshed { found } => {
                 self.refreshing = false;
+                self.fruitless_refreshes = match found {
+                    true => 0,
+                    false => self.fruitless_refreshes + 1,
+                };
                 let metadata = self.cluster.metadata();
                 let names: Vec<_> = self.accumulator.lock().topics.keys().cloned().collect();
                 for topic in names.iter().filter_map(|name| metadata.topic(name)) {

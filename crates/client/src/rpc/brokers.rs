@@ -1,6 +1,14 @@
 //! The connections to the brokers of a cluster.
+//!
+//! What is temporary and what is final is decided here, once: until a first connection has been
+//! opened, a refusal (a wrong password, a certificate, a peer that doesn't speak Kafka) is
+//! returned as it is, and ends what is being attempted. From then on the settings are known to
+//! work: every failure to connect is one that may pass, and is tried again with backoff.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
@@ -32,6 +40,8 @@ pub enum Lane {
 #[derive(Debug, Default)]
 pub(super) struct Brokers {
     slots: Mutex<FxHashMap<(i32, Lane), Arc<Slot>>>,
+    /// Set once a connection has been opened.
+    has_worked: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -95,10 +105,11 @@ impl Brokers {
         if let Some(retry_at) = retry_at {
             sleep_until(retry_at).await;
         }
-        let opened = Connection::open(broker, address, config).await;
+        let opened = Connection::open_again(broker, address, config, failures.0).await;
         crate::measure::connected(&opened);
         match opened {
             Ok(connection) => {
+                self.has_worked.store(true, Ordering::Relaxed);
                 *failures = Failures(0);
                 *slot.retry_at.lock() = None;
                 *slot.open.write() = Some(connection.clone());
@@ -113,7 +124,10 @@ impl Brokers {
                     true => tracing::warn!(broker, address, %error, "no connection"),
                     false => tracing::debug!(broker, address, %error, "no connection"),
                 }
-                Err(error)
+                match self.has_worked.load(Ordering::Relaxed) {
+                    true => Err(error.temporary(broker, address)),
+                    false => Err(error),
+                }
             }
         }
     }

@@ -227,6 +227,7 @@ impl Cluster {
             Error::Connect { .. }
                 | Error::Disconnected { .. }
                 | Error::NotKafka { .. }
+                | Error::Protocol { .. }
                 | Error::Timeout { .. }
         );
         let code = match error {

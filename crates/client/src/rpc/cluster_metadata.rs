@@ -10,9 +10,6 @@ use tokio::{sync::watch, time::Instant};
 use super::{Cluster, Lane, Metadata, TopicMetadata, metadata::BrokerMetadata};
 use crate::{Error, Result, Subject, TopicPartition, error::check};
 
-/// After so many answers that a topic does not exist it is believed.
-const UNKNOWN_TOPIC_ATTEMPTS: u32 = 6;
-
 /// The version of Metadata since which topics can be asked for by id; 10 and 11 say so, but their
 /// brokers do not understand it.
 const TOPIC_IDS_SINCE: i16 = 12;
@@ -81,6 +78,21 @@ impl Cluster {
         Ok((self.metadata(), errors))
     }
 
+    /// Asks once for news of topics. Returns whether all their partitions have leaders now.
+    pub(crate) async fn refresh_leaders(&self, topics: Vec<ByteString>) -> bool {
+        let topics = Topics::Named(topics);
+        let Ok(metadata) = self.refresh(&topics).await else {
+            return false;
+        };
+        let Topics::Named(names) = &topics else {
+            return false;
+        };
+        names.iter().all(|name| {
+            let topic = metadata.topic(name);
+            topic.is_some_and(|topic| topic.partitions.iter().all(|p| p.leader.is_some()))
+        })
+    }
+
     fn update_metadata(
         &self,
         response: &MetadataResponse,
@@ -93,8 +105,11 @@ impl Cluster {
         errors
     }
 
-    /// A topic. Asks for it, unless it is known; several times if it does not seem to exist, since
-    /// brokers learn of a new topic one after the other.
+    /// A topic. Asks for it, unless it is known, within [`ClientConfig::api_timeout`]: as long as
+    /// it doesn't exist it may still be created, and brokers learn of a new topic one after the
+    /// other. See [`refresh`](Cluster::refresh) for a single look.
+    ///
+    /// [`ClientConfig::api_timeout`]: super::ClientConfig::api_timeout
     pub async fn topic(&self, name: &ByteString) -> Result<Arc<TopicMetadata>> {
         self.topic_within(name, self.0.config.api_timeout).await
     }
@@ -105,28 +120,24 @@ impl Cluster {
         name: &ByteString,
         timeout: Duration,
     ) -> Result<Arc<TopicMetadata>> {
-        if let Some(topic) = self.metadata().topic(name) {
-            return Ok(topic.clone());
+        // One that is being created may have no partitions yet.
+        let ready = |metadata: &Metadata| {
+            let topic = metadata.topic(name);
+            topic.filter(|topic| !topic.partitions.is_empty()).cloned()
+        };
+        if let Some(topic) = ready(&self.metadata()) {
+            return Ok(topic);
         }
         let mut retry = self.retry_for(format!("find topic {name}"), timeout);
-        let mut unknown = 0;
         loop {
             let topics = Topics::Named(vec![name.clone()]);
             let error = match retry.attempt(self.refresh_errors(&topics)).await {
-                Ok((metadata, errors)) => match metadata.topic(name) {
-                    Some(topic) => return Ok(topic.clone()),
+                Ok((metadata, errors)) => match ready(&metadata) {
+                    Some(topic) => return Ok(topic),
                     None => {
                         let code = errors.iter().find(|(topic, _)| topic == name);
                         let code = code.map_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION, |e| e.1);
-                        let error =
-                            Error::kafka(ApiKey::Metadata, Subject::Topic(name.clone()), code);
-                        if code == ErrorCode::UNKNOWN_TOPIC_OR_PARTITION {
-                            unknown += 1;
-                            if unknown == UNKNOWN_TOPIC_ATTEMPTS {
-                                return Err(error);
-                            }
-                        }
-                        error
+                        Error::kafka(ApiKey::Metadata, Subject::Topic(name.clone()), code)
                     }
                 },
                 Err(error) => error,

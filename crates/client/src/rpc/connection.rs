@@ -19,19 +19,19 @@ use std::{
 
 use bytes::Bytes;
 use kohort_wire::{
-    Request,
-    codec::{Frame, Versions},
+    ApiKey, Request,
+    codec::{Frame, Struct, Versions},
     frame,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
-    time::Instant,
+    time::{Instant, sleep_until},
 };
 use tracing::{Instrument, Span};
 
 use super::{
     ApiVersions, ClientConfig,
-    exchange::{Awaited, Outgoing, Shared, read_responses, write_requests},
+    exchange::{Awaited, Outgoing, Shared, guarded, read_responses, write_requests},
     frames::FrameReader,
     opening::{Opened, Opening, not_by_tls},
     transport::Transport,
@@ -42,6 +42,9 @@ use crate::{Error, Result};
 const SILENT: &str = "it accepts connections but does not answer: it may be overloaded, expect TLS \
     (security.protocol), or not be a Kafka broker";
 
+/// The versions of Fetch since which clients make the pauses themselves (KIP-219).
+const THROTTLED_BY_CLIENT: Versions = Versions::new(8, i16::MAX);
+
 /// A connection to a broker. Cloning it gives another handle of the same connection; when the last
 /// handle and the last awaited answer are gone, it is closed.
 #[derive(Debug, Clone)]
@@ -51,6 +54,9 @@ pub struct Connection(Arc<Inner>);
 struct Inner {
     client_id: String,
     versions: ApiVersions,
+    /// Whether the client is to make the pauses that the broker asks for. A broker before Kafka 2.0
+    /// has made them itself before it answers.
+    throttles: bool,
     /// When the authentication has to be renewed.
     renew_at: Option<Instant>,
     correlation_id: AtomicI32,
@@ -63,6 +69,16 @@ impl Connection {
     /// Connects to `address`, where broker `broker` is expected (negative if not known), and
     /// agrees on versions.
     pub async fn open(broker: i32, address: &str, config: &ClientConfig) -> Result<Connection> {
+        Connection::open_again(broker, address, config, 0).await
+    }
+
+    /// The same after so many failures.
+    pub(super) async fn open_again(
+        broker: i32,
+        address: &str,
+        config: &ClientConfig,
+        failures: u32,
+    ) -> Result<Connection> {
         let is_connected = AtomicBool::new(false);
         let opening = async {
             let failed = |source: io::Error| {
@@ -72,7 +88,8 @@ impl Connection {
                     source: Arc::new(source),
                 })
             };
-            let transport = Transport::connect(address, config).await.map_err(failed)?;
+            let transport = Transport::connect(address, config, failures).await;
+            let transport = transport.map_err(failed)?;
             is_connected.store(true, Ordering::Relaxed);
             Opening::new(broker, address, config, transport)
                 .finish()
@@ -111,11 +128,15 @@ impl Connection {
         let reader = FrameReader::new(read_half, config.response_bytes_max);
         let span = tracing::debug_span!(parent: None, "connection", broker, address);
         let writing = write_requests(shared.clone(), write_half, requests);
-        tokio::spawn(writing.instrument(span.clone()));
-        tokio::spawn(read_responses(shared.clone(), reader).instrument(span));
+        let reading = read_responses(shared.clone(), reader);
+        tokio::spawn(guarded(shared.clone(), writing).instrument(span.clone()));
+        tokio::spawn(guarded(shared.clone(), reading).instrument(span));
         tracing::debug!(broker, address, "connected");
         Connection(Arc::new(Inner {
             client_id: config.client_id.clone(),
+            throttles: versions
+                .newest_of(ApiKey::Fetch, THROTTLED_BY_CLIENT)
+                .is_some(),
             versions,
             renew_at,
             correlation_id: AtomicI32::new(correlation_id),
@@ -163,6 +184,12 @@ impl Connection {
         self.0.shared.end("it was closed here".to_owned());
     }
 
+    /// Until when the broker wants no requests, if not now: it has asked for a pause, as the client
+    /// exceeds its quota (`throttle_time_ms`, KIP-219).
+    pub fn throttled_until(&self) -> Option<Instant> {
+        self.0.shared.throttled_until()
+    }
+
     /// How many requests are under way.
     pub fn in_flight(&self) -> usize {
         self.0.shared.awaited.lock().len()
@@ -194,16 +221,23 @@ impl Connection {
         self.send(request, version, timeout).await?.await
     }
 
-    /// Sends a request, waiting only while too many are under way. The answer may be awaited, or
-    /// not.
+    /// Sends a request, waiting only while too many are under way or the broker has asked for a
+    /// pause (KIP-219). The answer may be awaited, or not.
     pub async fn send<R: Request>(
         &self,
         request: &R,
         version: i16,
         timeout: Duration,
     ) -> Result<PendingResponse<R>> {
+        let permit = async {
+            let permit = self.0.in_flight.clone().acquire_owned().await;
+            while let Some(until) = self.throttled_until() {
+                sleep_until(until).await;
+            }
+            permit.ok()
+        };
         let permit = tokio::select! {
-            permit = self.0.in_flight.clone().acquire_owned() => permit.ok(),
+            permit = permit => permit,
             () = self.closed() => None,
         };
         match permit {
@@ -212,13 +246,17 @@ impl Connection {
         }
     }
 
-    /// Sends a request without waiting; `None` if too many are under way.
+    /// Sends a request without waiting; `None` if too many are under way, or the broker has asked for
+    /// a pause.
     pub fn try_send<R: Request>(
         &self,
         request: &R,
         version: i16,
         timeout: Duration,
     ) -> Result<Option<PendingResponse<R>>> {
+        if self.throttled_until().is_some() {
+            return Ok(None);
+        }
         match self.0.in_flight.clone().try_acquire_owned() {
             Ok(permit) => self.enqueue(request, version, timeout, permit).map(Some),
             Err(_) => Ok(None),
@@ -343,13 +381,17 @@ impl<R: Request> Future for PendingResponse<R> {
             return Poll::Ready(Err(shared.error()));
         };
         tracing::trace!(bytes = frame.len(), "answered");
-        Poll::Ready(
-            frame::decode_response::<R>(frame, self.version).map_err(|error| {
-                let error = Error::decode(shared.broker, &shared.address, R::API_KEY, error);
-                // What follows cannot be trusted either.
-                shared.end_with(error.clone());
-                error
-            }),
-        )
+        let decoded = frame::decode_response::<R>(frame, self.version);
+        if let Ok(response) = &decoded
+            && self.connection.0.throttles
+        {
+            shared.throttle(response.throttle_time_ms());
+        }
+        Poll::Ready(decoded.map_err(|error| {
+            let error = Error::decode(shared.broker, &shared.address, R::API_KEY, error);
+            // What follows cannot be trusted either.
+            shared.end_with(error.clone());
+            error
+        }))
     }
 }

@@ -22,10 +22,13 @@ use super::{
     frames::{FrameReader, Pieces},
     transport::Transport,
 };
-use crate::{Error, Result};
+use crate::{Error, Result, runtime::on_runtime_end};
 
 /// How often it is looked whether answers are overdue.
 const OVERDUE_CHECK: Duration = Duration::from_millis(500);
+
+/// The longest pause that a broker is granted: quotas are measured over a few seconds.
+const THROTTLE_MAX: Duration = Duration::from_secs(60);
 
 /// What the handles and the tasks have in common.
 #[derive(Debug)]
@@ -36,6 +39,8 @@ pub(super) struct Shared {
     pub(super) awaited: Mutex<VecDeque<Awaited>>,
     pub(super) ended: CancellationToken,
     pub(super) reason: OnceLock<Error>,
+    /// Until when the broker wants no requests (KIP-219).
+    throttled_until: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug)]
@@ -63,6 +68,7 @@ impl Shared {
             awaited: Mutex::default(),
             ended: CancellationToken::new(),
             reason: OnceLock::new(),
+            throttled_until: Mutex::default(),
         }
     }
 
@@ -94,6 +100,26 @@ impl Shared {
         self.awaited.lock().clear();
     }
 
+    /// The broker asks for a pause. It reads nothing from the connection meanwhile, so sending would
+    /// only fill buffers and let requests time out.
+    pub(super) fn throttle(&self, throttle_time_ms: i32) {
+        let Ok(ms @ 1..) = u64::try_from(throttle_time_ms) else {
+            return;
+        };
+        let pause = Duration::from_millis(ms).min(THROTTLE_MAX);
+        let until = Instant::now() + pause;
+        tracing::debug!(broker = self.broker, ?pause, "throttled");
+        crate::measure::throttled(pause);
+        let mut throttled_until = self.throttled_until.lock();
+        *throttled_until = (*throttled_until).max(Some(until));
+    }
+
+    /// Until when no request should be sent, if not now.
+    pub(super) fn throttled_until(&self) -> Option<Instant> {
+        let throttled_until = *self.throttled_until.lock();
+        throttled_until.filter(|until| *until > Instant::now())
+    }
+
     /// Hands an answer to whoever waits for it.
     fn answered(&self, frame: Bytes) -> Result<(), String> {
         let id = frame::correlation_id(&frame).map_err(|error| error.to_string())?;
@@ -120,6 +146,14 @@ impl Shared {
             _ => Ok(()),
         }
     }
+}
+
+/// Runs a task of a connection. If its runtime ends, so does the connection.
+pub(super) fn guarded(
+    shared: Arc<Shared>,
+    task: impl Future<Output = ()>,
+) -> impl Future<Output = ()> {
+    on_runtime_end(task, move || shared.end_with(Error::RuntimeEnded))
 }
 
 pub(super) async fn write_requests(

@@ -39,6 +39,7 @@ mod cluster;
 mod cluster_metadata;
 mod config;
 mod connection;
+mod dial;
 mod exchange;
 mod foreign;
 mod frames;

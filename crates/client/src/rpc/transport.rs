@@ -12,7 +12,7 @@ use tokio::{
 };
 use tokio_rustls::client::TlsStream;
 
-use super::ClientConfig;
+use super::{ClientConfig, dial::dial};
 
 /// The stream of bytes below a connection.
 #[derive(Debug)]
@@ -22,9 +22,13 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Connects to `address`, trying every address that its name has.
-    pub(crate) async fn connect(address: &str, config: &ClientConfig) -> io::Result<Transport> {
-        let stream = TcpStream::connect(address).await?;
+    /// Connects to `address`, where that has failed so often.
+    pub(crate) async fn connect(
+        address: &str,
+        config: &ClientConfig,
+        failures: u32,
+    ) -> io::Result<Transport> {
+        let stream = dial(address, failures).await?;
         stream.set_nodelay(true)?;
         match &config.security.tls {
             None => Ok(Transport::Plain(stream)),

@@ -61,6 +61,9 @@ pub enum Action {
     CountPartitions(Vec<ByteString>),
     /// Something is wrong that the application should know; the member goes on.
     Report(MemberError),
+    /// The coordinator doesn't let the member in yet. It asks again by itself, for a limited time;
+    /// the application has nothing to do, but the log should say why there are no partitions.
+    Waiting(MemberError),
     /// The member has given up.
     Fail(MemberError),
     /// The member has left the group, after [`leave`](super::Member::leave).
@@ -125,6 +128,29 @@ pub struct Identity {
     /// Whether it is a member of the consumer protocol.
     pub consumer_protocol: bool,
 }
+
+/// How long to wait before the coordinator is asked again after it could not answer: doubling from
+/// 100 ms to 1 s.
+#[derive(Debug, Default)]
+pub(super) struct RetryBackoff {
+    failures: u32,
+}
+
+impl RetryBackoff {
+    pub(super) fn next(&mut self) -> i32 {
+        let doublings = self.failures.min(4);
+        self.failures += 1;
+        (100 << doublings).min(1000)
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.failures = 0;
+    }
+}
+
+/// How long to wait before the coordinator is asked again after it refused, which an administrator
+/// may undo.
+pub(super) const REFUSED_RETRY_MS: i32 = 1000;
 
 /// Collects actions, and numbers requests and steps.
 #[derive(Debug, Default)]

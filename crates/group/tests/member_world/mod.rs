@@ -115,6 +115,7 @@ impl World {
                     rack_id: None,
                     rebalance_timeout_ms: 30_000,
                     server_assignor: None,
+                    session_timeout_ms: 45_000,
                 })))
             }
             _ => {
@@ -306,7 +307,7 @@ impl World {
                 }
                 Action::ResolveTopics(ids) => self.later(2, Delivery::Names(node, ids)),
                 Action::CountPartitions(topics) => self.later(2, Delivery::Counts(node, topics)),
-                Action::Report(_) => {}
+                Action::Report(_) | Action::Waiting(_) => {}
                 Action::Fail(error) => self.nodes[node].failed = Some(error),
                 Action::Left => self.nodes[node].left = true,
             }

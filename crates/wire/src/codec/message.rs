@@ -10,6 +10,12 @@ pub trait Struct: Sized + Default {
     /// What the struct is made of.
     fn schema() -> StructSchema;
 
+    /// How long the sender of the request should send nothing more, in ms: the field
+    /// `throttle_time_ms` of responses that have it (KIP-219), otherwise 0.
+    fn throttle_time_ms(&self) -> i32 {
+        0
+    }
+
     /// Writes the fields that `version` carries.
     fn write_fields(
         &self,
@@ -135,6 +141,18 @@ macro_rules! message {
                         },
                     )*],
                 }
+            }
+
+            fn throttle_time_ms(&self) -> i32 {
+                #[allow(unused_mut)]
+                let mut throttle_time_ms = 0;
+                $(
+                    if stringify!($field) == "throttle_time_ms" {
+                        let field: &dyn ::std::any::Any = &self.$field;
+                        throttle_time_ms = field.downcast_ref().copied().unwrap_or_default();
+                    }
+                )*
+                throttle_time_ms
             }
 
             fn write_fields(

@@ -26,7 +26,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{GroupProtocol, handler::Handler, shared::Shared};
+use super::{ConsumerConfig, GroupProtocol, handler::Handler, shared::Shared};
 use crate::{
     ByteString, Error, Result, Subject, TopicPartition,
     committed::Committer,
@@ -85,6 +85,8 @@ pub(super) struct GroupTask {
     /// Whether it was ever let in.
     was_member: bool,
     failures: u32,
+    /// How often in a row none of the topics that are assigned was found.
+    resolve_failures: u32,
     wish: Option<Wish>,
     /// The regular expression, if it is for us to resolve it; and when to do that again.
     regex: Option<(Regex, Instant)>,
@@ -127,6 +129,7 @@ impl GroupTask {
             leaving: Vec::new(),
             was_member: false,
             failures: 0,
+            resolve_failures: 0,
             wish: None,
             regex: None,
             matching: false,
@@ -297,6 +300,7 @@ impl GroupTask {
             Event::Answered(life, ..) if life != self.life => {}
             Event::Answered(_, id, to, Ok(answer)) => {
                 self.failures = 0;
+                self.shared.answered();
                 if let Some(code) = requests::code(&answer) {
                     let error = Error::kafka(ApiKey::FindCoordinator, Subject::Cluster, code);
                     self.shared.cluster.note_error(&to, &error);
@@ -306,7 +310,8 @@ impl GroupTask {
             Event::Answered(_, id, to, Err(error)) => {
                 tracing::debug!(%error, "the coordinator did not answer");
                 self.shared.cluster.note_error(&to, &error);
-                if error.is_retriable() {
+                if requests::may_pass(&error, self.was_member) {
+                    self.shared.report_refusal(&error);
                     self.failures += 1;
                     let backoff = self.shared.cluster.config().retry_backoff;
                     let retry = backoff.after(self.failures).as_millis() as Millis;
@@ -326,6 +331,10 @@ impl GroupTask {
                 }
             }
             Event::Resolved(names, missing) => {
+                self.resolve_failures = match names.is_empty() {
+                    true => self.resolve_failures + 1,
+                    false => 0,
+                };
                 self.member.topics(&names, now);
                 if !missing.is_empty() {
                     self.resolve(missing);
@@ -378,6 +387,10 @@ impl GroupTask {
             Action::Report(error) => {
                 let error = self.error(error);
                 self.shared.report(error);
+            }
+            Action::Waiting(error) => {
+                tracing::warn!(%error, wait = ?session_timeout_max(&self.shared.config),
+                    "another member still has this instance id: waiting for its session to end");
             }
             Action::Fail(error) => self.fail(error),
             Action::Left => self.left(),
@@ -481,7 +494,14 @@ fn consumer(shared: &Shared) -> Member {
         rack_id: config.rack.clone(),
         rebalance_timeout_ms: millis(config.poll_interval_max),
         server_assignor: config.group_remote_assignor.clone(),
+        session_timeout_ms: millis(session_timeout_max(config)),
     })))
+}
+
+/// How long a session may last. In the consumer protocol the broker decides
+/// (`group.consumer.session.timeout.ms`): by default 45 s, and no more than 60 s.
+fn session_timeout_max(config: &ConsumerConfig) -> Duration {
+    config.session_timeout.max(Duration::from_secs(60))
 }
 
 /// A version 4 UUID in the form in which Kafka writes ids. None begins with a dash, which command

@@ -131,6 +131,17 @@ pub(super) fn code(answer: &Answer) -> Option<ErrorCode> {
     moved.then_some(code)
 }
 
+/// Whether a failure may pass by itself. Once the member has been in the group, that includes what
+/// an upgrade or an administrator does and undoes; before, it is a mistake in the settings.
+pub(super) fn may_pass(error: &Error, was_member: bool) -> bool {
+    let is_undone = match error {
+        Error::UnsupportedVersion { .. } => true,
+        Error::Kafka { code, .. } => *code == ErrorCode::GROUP_AUTHORIZATION_FAILED,
+        _ => false,
+    };
+    error.is_retriable() || (was_member && is_undone)
+}
+
 /// An error that trying again cannot help, in the member's words.
 pub(super) fn refusal(error: &Error) -> (ErrorCode, Option<ByteString>) {
     match error {

@@ -1,7 +1,5 @@
 //! What the member needs to know of topics.
 
-use std::time::Duration;
-
 use kohort_group::{assignor::classic::PartitionCounts, member::Member};
 use kohort_wire::Uuid;
 use regex::Regex;
@@ -9,9 +7,6 @@ use tokio::time::{Instant, sleep};
 
 use super::{Event, GroupTask, Subscription};
 use crate::{ByteString, Error, Result, rpc::Topics};
-
-/// How often it is asked for topics that are assigned but cannot be found.
-const RESOLVE_AGAIN: Duration = Duration::from_millis(500);
 
 /// The expression that matches what `regex` matches as a whole.
 pub(super) fn whole(regex: &str) -> Result<Regex> {
@@ -39,6 +34,7 @@ impl GroupTask {
     /// Finds the names of topics.
     pub(super) fn resolve(&mut self, ids: Vec<Uuid>) {
         let cluster = self.shared.cluster.clone();
+        let failures = self.resolve_failures + 1;
         self.events.push(Box::pin(async move {
             let names = |ids: &[Uuid]| {
                 let metadata = cluster.metadata();
@@ -64,7 +60,7 @@ impl GroupTask {
                 .filter(|id| !found.contains_key(id))
                 .collect();
             if found.is_empty() {
-                sleep(RESOLVE_AGAIN).await;
+                sleep(cluster.config().retry_backoff.after(failures)).await;
             }
             Event::Resolved(found, missing)
         }));

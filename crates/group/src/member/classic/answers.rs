@@ -3,12 +3,15 @@
 use kohort_wire::{ErrorCode, messages::*};
 
 use super::{
-    super::{Answer, MemberError, Millis, RequestId},
+    super::{
+        Action, Answer, MemberError, Millis, RequestId,
+        action::{REFUSED_RETRY_MS, after},
+    },
     ClassicMember, ClassicState,
 };
 
-/// How long to wait before the coordinator is asked again that said it could not answer.
-const RETRY_MS: Millis = 100;
+/// How long to wait before joining again when the group is about to rebalance.
+const REJOIN_MS: Millis = 100;
 
 impl ClassicMember {
     /// See [`Member::answered`](super::super::Member::answered).
@@ -25,7 +28,9 @@ impl ClassicMember {
                 Answer::Sync(answer) => self.sync_answered(&answer, now),
                 // Whatever it says: the session would end anyway.
                 Answer::Leave(answer) => match answer.error_code {
-                    code if code.is_retriable() => self.not_before = now + RETRY_MS,
+                    code if code.is_retriable() => {
+                        self.not_before = after(now, self.backoff.next());
+                    }
                     _ => self.has_left(now),
                 },
                 _ => {}
@@ -35,7 +40,7 @@ impl ClassicMember {
 
     fn heartbeat_answered(&mut self, code: ErrorCode, now: Millis) {
         match code {
-            ErrorCode::NONE => {}
+            ErrorCode::NONE => self.backoff.reset(),
             ErrorCode::REBALANCE_IN_PROGRESS => match self.state {
                 ClassicState::Stable | ClassicState::Completing => {
                     self.rejoin = true;
@@ -54,14 +59,23 @@ impl ClassicMember {
                 _ => self.forgotten(code, now),
             },
             // The next one asks another coordinator.
-            code if code.is_retriable() => self.next_heartbeat = Some(now + RETRY_MS),
+            code if code.is_retriable() => {
+                self.next_heartbeat = Some(after(now, self.backoff.next()));
+            }
+            code if self.may_be_undone(code) => {
+                self.report(code);
+                self.next_heartbeat = Some(after(now, REFUSED_RETRY_MS));
+            }
             code => self.refuse(code),
         }
     }
 
     fn join_answered(&mut self, answer: JoinGroupResponse, now: Millis) {
         match answer.error_code {
-            ErrorCode::NONE => self.joined(answer, now),
+            ErrorCode::NONE => {
+                self.backoff.reset();
+                self.joined(answer, now);
+            }
             ErrorCode::MEMBER_ID_REQUIRED => {
                 self.member_id = kohort_wire::ByteString::from(&*answer.member_id);
                 self.join();
@@ -69,22 +83,46 @@ impl ClassicMember {
             code @ (ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION) => {
                 self.forgotten(code, now);
             }
-            ErrorCode::REBALANCE_IN_PROGRESS => self.again_later(now + RETRY_MS, now),
-            code if code.is_retriable() => self.again_later(now + RETRY_MS, now),
-            code => self.refuse(code),
+            ErrorCode::REBALANCE_IN_PROGRESS => self.again_later(now + REJOIN_MS, now),
+            code => self.refused_to_join(code, now),
         }
     }
 
     fn sync_answered(&mut self, answer: &SyncGroupResponse, now: Millis) {
         match answer.error_code {
-            ErrorCode::NONE => self.synced(answer, now),
+            ErrorCode::NONE => {
+                self.was_admitted = true;
+                self.synced(answer, now);
+            }
             ErrorCode::REBALANCE_IN_PROGRESS => self.join_again(now),
             code @ (ErrorCode::UNKNOWN_MEMBER_ID | ErrorCode::ILLEGAL_GENERATION) => {
                 self.forgotten(code, now);
             }
-            code if code.is_retriable() => self.again_later(now + RETRY_MS, now),
-            code => self.refuse(code),
+            code => self.refused_to_join(code, now),
         }
+    }
+
+    fn refused_to_join(&mut self, code: ErrorCode, now: Millis) {
+        if code.is_retriable() {
+            let wait = self.backoff.next();
+            self.again_later(after(now, wait), now);
+        } else if self.may_be_undone(code) {
+            self.report(code);
+            self.again_later(after(now, REFUSED_RETRY_MS), now);
+        } else {
+            self.refuse(code);
+        }
+    }
+
+    /// Whether this refuses what was allowed before: an administrator may allow it again.
+    fn may_be_undone(&self, code: ErrorCode) -> bool {
+        self.was_admitted && code == ErrorCode::GROUP_AUTHORIZATION_FAILED
+    }
+
+    fn report(&mut self, code: ErrorCode) {
+        let message = None;
+        self.actions
+            .push(Action::Report(MemberError::Refused { code, message }));
     }
 
     fn again_later(&mut self, not_before: Millis, now: Millis) {

@@ -10,7 +10,7 @@ use kohort_wire::{ByteString, ErrorCode};
 use super::{
     Action, Identity, MemberError, MemberRequest, Millis, Partitions, RequestId, StepId,
     Subscription,
-    action::{Actions, after},
+    action::{Actions, RetryBackoff, after},
 };
 use crate::assignor::classic::{ConsumerPartitionAssignor, RebalanceProtocol, rebalance_protocol};
 
@@ -98,6 +98,9 @@ pub struct ClassicMember {
     rejoin: bool,
     /// Join no sooner than that.
     not_before: Millis,
+    backoff: RetryBackoff,
+    /// Set once the coordinator has let the member in.
+    was_admitted: bool,
     next_heartbeat: Option<Millis>,
     heartbeat: Option<RequestId>,
     /// The join, sync or leave under way.
@@ -130,6 +133,8 @@ impl ClassicMember {
             assigned: None,
             rejoin: false,
             not_before: 0,
+            backoff: RetryBackoff::default(),
+            was_admitted: false,
             next_heartbeat: None,
             heartbeat: None,
             request: None,

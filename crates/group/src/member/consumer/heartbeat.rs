@@ -3,7 +3,10 @@
 use kohort_wire::{ByteString, ErrorCode, messages::*};
 
 use super::{
-    super::{Action, MemberError, MemberRequest, Millis, RequestId, Subscription, action::after},
+    super::{
+        Action, MemberError, MemberRequest, Millis, RequestId, Subscription,
+        action::{REFUSED_RETRY_MS, after},
+    },
     ConsumerMember, Ids, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, MemberState,
 };
 
@@ -123,6 +126,9 @@ impl ConsumerMember {
     }
 
     fn accepted(&mut self, answer: &ConsumerGroupHeartbeatResponse, now: Millis) {
+        self.backoff.reset();
+        self.release_deadline = None;
+        self.was_admitted = true;
         let saying = self.saying.take();
         match self.state {
             MemberState::Leaving => {
@@ -180,14 +186,41 @@ impl ConsumerMember {
                 self.has_left(now);
             }
             // It may be let in later; until then it has nothing.
-            ErrorCode::TOPIC_AUTHORIZATION_FAILED => {
-                self.actions
-                    .push(Action::Report(MemberError::Refused { code, message }));
-                self.next_heartbeat = Some(after(now, self.heartbeat_interval_ms.max(1000)));
+            ErrorCode::TOPIC_AUTHORIZATION_FAILED => self.refused_for_now(code, message, now),
+            // It was allowed before: an administrator may undo this.
+            ErrorCode::GROUP_AUTHORIZATION_FAILED if self.was_admitted => {
+                self.refused_for_now(code, message, now);
             }
-            code if code.is_retriable() => self.next_heartbeat = Some(after(now, 100)),
+            // It was killed and has come back before its session has ended.
+            ErrorCode::UNRELEASED_INSTANCE_ID if self.awaits_release(now) => {
+                self.next_heartbeat = Some(after(now, REFUSED_RETRY_MS));
+            }
+            code if code.is_retriable() => {
+                self.next_heartbeat = Some(after(now, self.backoff.next()));
+            }
             code => self.fatal(code, message),
         }
+    }
+
+    fn refused_for_now(&mut self, code: ErrorCode, message: Option<ByteString>, now: Millis) {
+        self.actions
+            .push(Action::Report(MemberError::Refused { code, message }));
+        let wait = self.heartbeat_interval_ms.max(REFUSED_RETRY_MS);
+        self.next_heartbeat = Some(after(now, wait));
+    }
+
+    /// Whether the instance id may still be released: the session of the member that holds it has
+    /// not had the time to end.
+    fn awaits_release(&mut self, now: Millis) -> bool {
+        if let Some(deadline) = self.release_deadline {
+            return now < deadline;
+        }
+        self.release_deadline = Some(after(now, self.config.session_timeout_ms));
+        self.actions.push(Action::Waiting(MemberError::Refused {
+            code: ErrorCode::UNRELEASED_INSTANCE_ID,
+            message: None,
+        }));
+        true
     }
 
     fn is_leaving(&self) -> bool {

@@ -13,7 +13,7 @@ pub use state::MemberState;
 
 use super::{
     Action, Identity, MemberError, Millis, Partitions, RequestId, StepId, Subscription,
-    action::Actions,
+    action::{Actions, RetryBackoff},
 };
 use heartbeat::Known;
 use reconcile::Step;
@@ -40,6 +40,9 @@ pub struct ConsumerMemberConfig {
     pub rebalance_timeout_ms: i32,
     /// The assignor that it wants; `None` leaves it to the coordinator.
     pub server_assignor: Option<ByteString>,
+    /// How long the session of a static member may last that was killed and comes back: for so
+    /// long it waits for its instance id to be released.
+    pub session_timeout_ms: i32,
 }
 
 type Ids = BTreeSet<(Uuid, i32)>;
@@ -65,6 +68,11 @@ pub struct ConsumerMember {
     heartbeat_interval_ms: i32,
     next_heartbeat: Option<Millis>,
     in_flight: Option<RequestId>,
+    backoff: RetryBackoff,
+    /// Until when to wait for another member to release the instance id.
+    release_deadline: Option<Millis>,
+    /// Set once the coordinator has let the member in.
+    was_admitted: bool,
     /// What the coordinator knows; `None` if everything is to be said again.
     known: Option<Known>,
     /// What the heartbeat under way says.
@@ -93,6 +101,9 @@ impl ConsumerMember {
             heartbeat_interval_ms: 0,
             next_heartbeat: None,
             in_flight: None,
+            backoff: RetryBackoff::default(),
+            release_deadline: None,
+            was_admitted: false,
             known: None,
             saying: None,
             poll_interval_exceeded: false,
