@@ -12,7 +12,7 @@ use crate::{
 /// a program that forwards records. The partitioner chooses the partition again.
 ///
 /// ```no_run
-/// # async fn example(consumer: kohort::Consumer, producer: kohort::Producer) -> kohort::Result<()> {
+/// # async fn example(mut consumer: kohort::Consumer, producer: kohort::Producer) -> kohort::Result<()> {
 /// use kohort::ProducerRecord;
 ///
 /// for record in &consumer.poll().await? {
