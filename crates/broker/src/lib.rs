@@ -57,10 +57,15 @@ mod net;
 mod node;
 mod pauses;
 mod settings;
+mod stopped;
 mod topics;
 
 pub use broker::Broker;
 pub use builder::{Builder, StartError};
+pub use kohort_log::{
+    Checked, Damage, LogError, Repaired, check as check_log, repair as repair_log,
+};
+pub use stopped::{StoppedBroker, StoppedPartition};
 
 /// A random id that is none of Kafka's reserved ones, which a text would begin with a dash.
 fn random_uuid() -> kohort_wire::Uuid {

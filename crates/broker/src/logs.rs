@@ -302,7 +302,7 @@ impl Named<'_> {
     }
 }
 
-fn folder_name(topic: &str, index: i32) -> String {
+pub(crate) fn folder_name(topic: &str, index: i32) -> String {
     format!("{topic}-{index}")
 }
 
@@ -408,7 +408,7 @@ fn prepare(
     }
 }
 
-fn write_owner(data: &DataFolder, folder: &Path, topic_id: Uuid) -> io::Result<()> {
+pub(crate) fn write_owner(data: &DataFolder, folder: &Path, topic_id: Uuid) -> io::Result<()> {
     let text = format!("version: 0\ntopic_id: {topic_id}");
     data.write_into(folder, PARTITION_FILE, text.as_bytes())
 }

@@ -12,6 +12,7 @@ mod format;
 mod groups;
 mod history;
 mod lag;
+mod log;
 mod offsets;
 mod output;
 mod produce;
@@ -76,6 +77,8 @@ enum Command {
   kohort groups rewind billing --topic orders --to-earliest"
     )]
     Groups(groups::Groups),
+    #[command(subcommand)]
+    Log(log::Log),
     /// Print the script that completes commands, topics and groups in a shell
     #[command(after_help = "Examples:
   echo 'source <(kohort completions bash)' >> ~/.bashrc
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         Command::Produce(produce) => block_on(produce.run()),
         Command::Consume(consume) => block_on(consume.run()),
         Command::Groups(groups) => block_on(groups.run()),
+        Command::Log(log) => log.run(),
         Command::Completions { shell } => completion::print_script(shell),
         Command::Version => output::line(format_args!("kohort {}", env!("CARGO_PKG_VERSION")))
             .map_err(Failure::from),

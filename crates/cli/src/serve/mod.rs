@@ -19,6 +19,7 @@ use tracing_subscriber::{
 
 use crate::{failure::Failure, signals::Signals};
 use settings::Gathered;
+pub(crate) use settings::default_data_dir;
 
 /// The variable of the environment that says what to log.
 pub(crate) const LOG_VARIABLE: &str = "KOHORT_LOG";
