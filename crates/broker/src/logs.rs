@@ -228,7 +228,7 @@ impl Logs {
     }
 
     /// Finishes removals that a crash has interrupted, and names the folders that look like
-    /// partitions and belong to no topic. They stay as they are: their records are somebody's.
+    /// partitions and belong to no topic. They stay as they are: someone may need their records.
     pub(crate) fn tidy(&self, snapshot: &Snapshot) -> io::Result<()> {
         let Some(data) = &self.folder else {
             return Ok(());

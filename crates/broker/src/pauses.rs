@@ -4,8 +4,8 @@
 //! After a pause every deadline that came meanwhile has passed, and what clients sent in time lies
 //! unread in the sockets. So there is one rule for all deadlines that cost a peer something (a
 //! member's session or rebalance, a connection that is idle or half way through a request): **after
-//! a pause, none of them counts until what has arrived has been read.** Whoever watches such a
-//! deadline asks [`Pauses::grace`] first.
+//! a pause, none of them counts until what has arrived has been read.** Code that
+//! watches such a deadline asks [`Pauses::grace`] first.
 
 use std::sync::Arc;
 

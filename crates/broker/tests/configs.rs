@@ -306,7 +306,7 @@ async fn the_offsets_topic_cannot_be_made_to_lose_offsets() {
     let mut client = Client::connect(&broker).await;
     let c = &mut client;
     let topic = "__consumer_offsets";
-    // Not by whoever creates it,
+    // Not when it is created,
     for configs in [&[][..], &[("cleanup.policy", "compact,delete")]] {
         let created = c.ask(7, create_topic(topic, 1, configs)).await;
         assert_eq!(created.topics[0].error_code, ErrorCode::INVALID_CONFIG);

@@ -129,9 +129,10 @@ impl Connect {
         Ok(producer)
     }
 
-    /// Waits until a broker answers. Another server does not become a broker meanwhile. Neither does
-    /// a refused connection become a good one within seconds: whoever wants to wait for a broker to
-    /// start says for how long. If it takes more than a moment, says so and goes on trying.
+    /// Waits until a broker answers. If that takes more than a moment, it says so and goes on trying.
+    ///
+    /// It stops at once if another server answers, since that will not become a broker. It also stops
+    /// if the connection is refused, unless `--timeout` says how long to wait for a broker to start.
     async fn reach(&self, cluster: &Cluster) -> Result<(), Failure> {
         let servers = cluster.config().bootstrap_servers.join(", ");
         let last = Mutex::new(None);

@@ -73,7 +73,7 @@ impl FolderLock {
 impl Drop for FolderLock {
     fn drop(&mut self) {
         let mut held = HELD.lock();
-        // Closing the file releases the lock, so it must not come after somebody else's open.
+        // Closing the file releases the lock, so it must not come after another open.
         self.file = None;
         held.remove(&self.folder);
     }

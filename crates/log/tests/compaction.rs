@@ -274,7 +274,7 @@ fn no_record_stays_out_of_compaction_for_longer_than_the_largest_lag() {
         log.maintain(NOW + 50_000).unwrap();
         assert_eq!(log.segment_count(), 2);
     }
-    // And in one to which somebody does, at the next append.
+    // A log that is written to rolls at the next append.
     let log = Log::in_memory(LogConfig {
         segment_bytes: 1 << 20,
         max_compaction_lag_ms: 5000,

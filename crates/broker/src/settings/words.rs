@@ -1,5 +1,5 @@
-//! Settings whose values are words of a fixed list, as enums: whoever reads one has to say what
-//! each word means, and a new word does not compile until everyone has.
+//! Settings whose values are words of a fixed list, as enums: code that reads one must handle
+//! every word, and a new word does not compile until all code does.
 
 /// The words that a setting can have.
 pub(crate) trait Word: Copy + Sized {

@@ -62,7 +62,7 @@ impl Alarms {
         self.heap.len() > SWEPT_FROM.max(2 * self.swept)
     }
 
-    /// Keeps only the alarms that somebody still waits for.
+    /// Keeps only the alarms that are still waited for.
     pub(crate) fn sweep(&mut self, is_live: impl Fn(Millis, &Alarm) -> bool) {
         self.heap.retain(|Reverse((at, alarm))| is_live(*at, alarm));
         self.heap.shrink_to(2 * self.heap.len());

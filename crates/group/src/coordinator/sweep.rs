@@ -1,6 +1,6 @@
 //! Alarms of what is gone.
 //!
-//! Whoever joins sets an alarm, which may be due in minutes. A peer that joins and leaves over and over
+//! Every join sets an alarm, which may be due in minutes. A peer that joins and leaves again and again
 //! must not fill the memory with them.
 
 use super::{

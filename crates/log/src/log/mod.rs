@@ -103,8 +103,8 @@ impl Log {
         view.segments().iter().map(|segment| segment.size()).sum()
     }
 
-    /// How many bytes have been appended since the log was opened. It only grows: whoever has read
-    /// to the end learns from it how much there is to read by now, without reading it.
+    /// How many bytes have been appended since the log was opened. It only grows: a
+    /// reader that was at the end learns from it how much there is to read now, without reading it.
     pub fn appended_bytes(&self) -> u64 {
         self.view.read().appended_bytes
     }

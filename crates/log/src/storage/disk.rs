@@ -28,7 +28,7 @@ pub struct DiskStorage {
     is_new: AtomicBool,
     files: Arc<OpenFiles>,
     detached: Arc<AtomicBool>,
-    /// The files that somebody has, by their names.
+    /// The files in use, by name.
     ///
     /// This lock is taken before that of a file, which is taken before that of [`OpenFiles`].
     known: Mutex<HashMap<String, Vec<Weak<Handle>>>>,

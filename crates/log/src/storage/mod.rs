@@ -36,7 +36,7 @@ pub trait Storage: Send + Sync {
     /// Makes durable which files there are.
     fn sync(&self) -> io::Result<()>;
 
-    /// The folder is somebody else's from now on: nothing in it is opened or changed any more.
+    /// The folder belongs to another log from now on: this one opens and changes nothing in it.
     /// Files that are open can be read.
     fn detach(&self) {}
 }

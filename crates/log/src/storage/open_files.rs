@@ -37,7 +37,7 @@ pub(super) struct Handle {
     files: Arc<OpenFiles>,
     /// Used since the hand of the clock passed.
     used: AtomicBool,
-    /// The folder belongs to somebody else now, or is gone.
+    /// The folder belongs to another log now, or is gone.
     detached: Arc<AtomicBool>,
     state: Mutex<State>,
 }
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_somebody_elses_now_is_not_touched() {
+    fn a_folder_that_belongs_to_another_log_is_not_touched() {
         let folder = tempfile::tempdir().unwrap();
         let open = OpenFiles::new(1);
         let storage = DiskStorage::with_files(folder.path(), Arc::clone(&open)).unwrap();
