@@ -235,6 +235,11 @@ impl Producer {
     pub fn close(self) {
         wait(self.inner.close());
     }
+
+    /// See [`Producer::close_within`](crate::Producer::close_within).
+    pub fn close_within(self, timeout: Duration) -> Result<()> {
+        wait(self.inner.close_within(timeout))
+    }
 }
 
 impl From<crate::Producer> for Producer {
@@ -246,6 +251,8 @@ impl From<crate::Producer> for Producer {
 forward! { Producer:
     /// See [`Producer::flush`](crate::Producer::flush).
     fn flush(&self) -> ();
+    /// See [`Producer::flush_within`](crate::Producer::flush_within).
+    fn flush_within(&self, timeout: Duration) -> Result<()>;
     /// See [`Producer::partitions`](crate::Producer::partitions).
     fn partitions(&self, topic: &str) -> Result<usize>;
 }

@@ -8,7 +8,9 @@ use common::{produce, servers, unique, until, with_topic};
 use kohort::{
     Consumer, ConsumerConfig, TopicPartition,
     admin::GroupType,
-    consumer::{AssignmentStrategy, GroupProtocol, OffsetReset, Rebalance, RebalanceHandler},
+    consumer::{
+        AssignmentStrategy, GroupProtocol, OffsetReset, Rebalance, RebalanceHandler, Subscription,
+    },
 };
 use parking_lot::Mutex;
 use tokio::time::timeout;
@@ -322,4 +324,30 @@ async fn values_are_read_as_json() {
     let record = records.iter().next().unwrap();
     assert_eq!(record.json::<u32>().unwrap(), Some(7));
     assert_eq!(record.to_owned().json::<u32>().unwrap(), Some(7));
+}
+
+#[tokio::test]
+async fn a_consumer_tells_what_it_subscribes_to_and_as_which_member() {
+    let servers = servers().await;
+    for protocol in PROTOCOLS {
+        let (admin, topic) = with_topic(&servers, 1).await;
+        let group = unique("group");
+        let consumer = Consumer::connect(config(&servers, &group, protocol)).await;
+        let consumer = consumer.unwrap();
+        assert_eq!(consumer.subscription(), None);
+        assert_eq!(consumer.group_metadata(), None);
+        consumer.subscribe([topic.as_str()]).unwrap();
+        let expected = Subscription::Topics(vec![topic.as_str().into()]);
+        assert_eq!(consumer.subscription(), Some(expected));
+        let polling = keep_polling(consumer.clone());
+        until(async || consumer.assignment().len() == 1).await;
+        let member = consumer.group_metadata().unwrap();
+        let described = admin.describe_group(&group).await.unwrap();
+        assert_eq!(member.member_id, described.members[0].member_id);
+        assert_eq!(member.group_id, group.as_str());
+        assert!(member.generation_id > 0);
+        polling.abort();
+        consumer.unsubscribe().await.unwrap();
+        assert_eq!(consumer.subscription(), None);
+    }
 }

@@ -316,3 +316,26 @@ async fn a_consumed_record_is_forwarded_with_its_headers_unchanged() {
     assert_eq!(parts(&second), parts(&first));
     producer.close().await;
 }
+
+#[tokio::test]
+async fn flushing_and_closing_take_no_longer_than_they_may() {
+    let broker = kohort::testing::TestBroker::start().await.unwrap();
+    broker.create_topic("t", 1).await.unwrap();
+    let config = ProducerConfig::new(broker.servers());
+    let producer = Producer::connect(config).await.unwrap();
+    let wait = Duration::from_millis(50);
+    producer.flush_within(wait).await.unwrap();
+    broker.on_request(|request| match request.api {
+        Some(kohort::ApiKey::Produce) => kohort::testing::Fate::Delay(Duration::from_secs(60)),
+        _ => kohort::testing::Fate::Pass,
+    });
+    let record = ProducerRecord::new("t").value("v");
+    drop(producer.send(record).await.unwrap());
+    let error = producer.flush_within(wait).await.unwrap_err();
+    assert_eq!(error.to_string(), "could not flush within 50ms");
+    let error = producer.close_within(wait).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "could not close the producer within 50ms"
+    );
+}

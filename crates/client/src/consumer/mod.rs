@@ -70,6 +70,7 @@ mod fetch_answer;
 mod fetched;
 mod fetcher;
 mod group;
+mod group_metadata;
 mod handler;
 mod in_order;
 mod partition;
@@ -86,6 +87,8 @@ use std::{sync::Arc, time::Duration};
 
 pub use commit::CommitLater;
 pub use config::{AssignmentStrategy, ConsumerConfig, GroupProtocol, OffsetReset};
+pub use group::Subscription;
+pub use group_metadata::ConsumerGroupMetadata;
 pub use handler::{Rebalance, RebalanceHandler};
 pub use kohort_group::assignor::classic as assignors;
 pub use kohort_wire::records::{Header, Headers, TimestampType};
@@ -101,7 +104,7 @@ use tracing::Instrument;
 
 use self::{
     fetcher::Fetcher,
-    group::{Command, GroupTask, Wish},
+    group::{Command, GroupTask},
     reader::progress::HandleId,
     shared::{FinalError, Shared},
 };
@@ -144,6 +147,7 @@ struct Membership {
     handler: Arc<dyn handler::Handler>,
     assignors: Option<group::Assignors>,
     commands: Option<mpsc::UnboundedSender<Command>>,
+    subscription: Option<Subscription>,
 }
 
 impl std::fmt::Debug for Membership {
@@ -245,6 +249,7 @@ impl Consumer {
                 handler: Arc::new(()),
                 assignors: None,
                 commands: None,
+                subscription: None,
             })),
         }
     }
@@ -343,7 +348,7 @@ impl Consumer {
         if topics.is_empty() {
             return Err(Error::State("no topic is named".to_owned()));
         }
-        self.subscribe_to(Wish::Topics(topics))
+        self.subscribe_to(Subscription::Topics(topics))
     }
 
     /// Subscribes to all topics whose whole names match a regular expression, present and future.
@@ -353,10 +358,10 @@ impl Consumer {
         if regex.is_empty() {
             return Err(Error::State("the regular expression is empty".to_owned()));
         }
-        self.subscribe_to(Wish::Regex(regex))
+        self.subscribe_to(Subscription::Regex(regex))
     }
 
-    fn subscribe_to(&self, wish: Wish) -> Result<()> {
+    fn subscribe_to(&self, wish: Subscription) -> Result<()> {
         if self.shared.config.group_id.is_none() {
             return Err(Error::config("group.id", "is needed to subscribe"));
         }
@@ -392,6 +397,7 @@ impl Consumer {
                 commands
             }
         };
+        membership.subscription = Some(wish.clone());
         commands.send(Command::Subscribe(wish)).map_err(|_| {
             let stopped = self.shared.lock().stopped.clone();
             stopped.unwrap_or(Error::Closed)
@@ -440,6 +446,26 @@ impl Consumer {
                 let _ = left.await;
             }
         }
+    }
+
+    /// What the consumer subscribes to; `None` before [`subscribe`](Consumer::subscribe) and after
+    /// [`unsubscribe`](Consumer::unsubscribe).
+    pub fn subscription(&self) -> Option<Subscription> {
+        let membership = self.membership.lock();
+        let subscribed = self.shared.lock().subscribed;
+        membership.subscription.clone().filter(|_| subscribed)
+    }
+
+    /// The consumer as the coordinator knows it at present; `None` while it is not a member.
+    pub fn group_metadata(&self) -> Option<ConsumerGroupMetadata> {
+        let group_id = self.shared.config.group_id.clone()?;
+        let member = self.shared.lock().committer.clone()?;
+        Some(ConsumerGroupMetadata {
+            group_id,
+            generation_id: member.epoch,
+            member_id: member.member_id,
+            group_instance_id: member.instance_id,
+        })
     }
 
     /// The partitions that are being read, in order.

@@ -46,7 +46,7 @@ mod request;
 mod sender;
 mod settle;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 pub use config::{Acks, ProducerConfig};
 pub use delivery::Delivery;
@@ -210,6 +210,21 @@ impl Producer {
         self.handle.accumulator.flushed().await;
     }
 
+    /// [`flush`](Producer::flush), for no longer than `wait`. After that it is an error, and the
+    /// records are still on their way.
+    pub async fn flush_within(&self, wait: Duration) -> Result<()> {
+        self.within("flush", wait).await
+    }
+
+    async fn within(&self, what: &str, wait: Duration) -> Result<()> {
+        let flushed = tokio::time::timeout(wait, self.flush()).await;
+        flushed.map_err(|_| Error::Timeout {
+            what: what.to_owned(),
+            after: wait,
+            last: None,
+        })
+    }
+
     /// How many partitions a topic has.
     pub async fn partitions(&self, topic: &str) -> Result<usize> {
         Ok(self
@@ -225,5 +240,12 @@ impl Producer {
     pub async fn close(self) {
         self.handle.accumulator.close();
         self.flush().await;
+    }
+
+    /// [`close`](Producer::close), for no longer than `wait`. After that it is an error, and records
+    /// that have not been written by then may be lost.
+    pub async fn close_within(self, wait: Duration) -> Result<()> {
+        self.handle.accumulator.close();
+        self.within("close the producer", wait).await
     }
 }

@@ -16,7 +16,7 @@ use kohort_group::{
     assignor::classic::{ConsumerPartitionAssignor, PartitionCounts},
     member::{
         Action, Answer, ClassicConfig, ClassicMember, ConsumerMember, ConsumerMemberConfig, Member,
-        MemberError, Millis, RequestId, StepId, Subscription,
+        MemberError, Millis, RequestId, StepId, Subscription as MemberSubscription,
     },
 };
 use kohort_wire::{ApiKey, ErrorCode, Uuid};
@@ -39,15 +39,17 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What the application wants of the group.
 pub(super) enum Command {
-    Subscribe(Wish),
+    Subscribe(Subscription),
     /// Leave the group, and tell when that is done.
     Leave(oneshot::Sender<()>),
 }
 
-/// To what the application subscribes.
-#[derive(Debug, Clone)]
-pub(super) enum Wish {
+/// What a consumer subscribes to: [`Consumer::subscription`](super::Consumer::subscription).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subscription {
+    /// Topics by name.
     Topics(Vec<ByteString>),
+    /// The topics whose whole name matches a regular expression.
     Regex(ByteString),
 }
 
@@ -87,7 +89,7 @@ pub(super) struct GroupTask {
     failures: u32,
     /// How often in a row none of the topics that are assigned was found.
     resolve_failures: u32,
-    wish: Option<Wish>,
+    wish: Option<Subscription>,
     /// The regular expression, if it is for us to resolve it; and when to do that again.
     regex: Option<(Regex, Instant)>,
     matching: bool,
@@ -227,16 +229,16 @@ impl GroupTask {
         self.regex = None;
         match (&self.wish, &self.member) {
             (None, _) => {}
-            (Some(Wish::Topics(topics)), _) => {
-                let subscription = Subscription::topics(topics.iter().cloned());
+            (Some(Subscription::Topics(topics)), _) => {
+                let subscription = MemberSubscription::topics(topics.iter().cloned());
                 self.member.subscribe(subscription, now);
             }
-            (Some(Wish::Regex(regex)), Member::Consumer(_)) => {
+            (Some(Subscription::Regex(regex)), Member::Consumer(_)) => {
                 self.member
-                    .subscribe(Subscription::regex(regex.clone()), now);
+                    .subscribe(MemberSubscription::regex(regex.clone()), now);
             }
             // In the classic protocol the members resolve it.
-            (Some(Wish::Regex(regex)), Member::Classic(_)) => match topics::whole(regex) {
+            (Some(Subscription::Regex(regex)), Member::Classic(_)) => match topics::whole(regex) {
                 Ok(regex) => {
                     self.regex = Some((regex, Instant::now()));
                     self.match_topics();

@@ -5,7 +5,7 @@ use kohort_wire::Uuid;
 use regex::Regex;
 use tokio::time::{Instant, sleep};
 
-use super::{Event, GroupTask, Subscription};
+use super::{Event, GroupTask, MemberSubscription};
 use crate::{ByteString, Error, Result, rpc::Topics};
 
 /// The expression that matches what `regex` matches as a whole.
@@ -166,7 +166,8 @@ impl GroupTask {
         *again = Instant::now() + wait;
         if let Some(topics) = topics {
             let now = self.now();
-            self.member.subscribe(Subscription::topics(topics), now);
+            self.member
+                .subscribe(MemberSubscription::topics(topics), now);
         }
     }
 }
