@@ -261,6 +261,91 @@ fn the_damage_says_which_offsets_are_lost() {
     );
 }
 
+/// Repairs a log after something `happened` to its files, and checks what is left.
+fn repairs(is_compacted: bool, is_closed: bool, happened: &[Happened]) {
+    let config = if is_compacted { compacted() } else { small() };
+    let disk = a_log(&config, is_closed);
+    let whole = {
+        let log = Log::with_storage(disk.kill().storage(), config.clone()).unwrap();
+        records_from(&log, 0)
+    };
+    for it in happened {
+        if !segments(&disk).is_empty() {
+            happen(&disk, it);
+        }
+    }
+    let checked = check_storage(&disk.storage()).unwrap();
+    let before = disk.image();
+    let repaired = repair_storage(&disk.storage()).unwrap();
+    assert_eq!(&repaired.given_up, &checked.damage);
+    // What the files were is kept.
+    for (name, bytes) in &before {
+        let after = disk.image();
+        let derived = name.ends_with("index") || name == "clean-shutdown";
+        let kept = repaired
+            .kept
+            .iter()
+            .any(|kept| after.get(kept) == Some(bytes));
+        if !derived && name != "log-checkpoint" {
+            assert!(after.get(name) == Some(bytes) || kept, "{}", name);
+        }
+    }
+    let again = check_storage(&disk.storage()).unwrap();
+    assert_eq!(&again.damage, &[]);
+    let log = Log::with_storage(disk.storage(), config.clone()).unwrap();
+    assert_eq!(log.end_offset(), 60);
+    let kept = records_from(&log, log.start_offset());
+    // Which gaps compaction has made is in the checkpoint, and where a compacted segment ends is
+    // nowhere.
+    let is_gap_unknown = happened.iter().any(|it| match it {
+        Happened::CheckpointChanged => true,
+        Happened::CutOff(..) => is_compacted,
+        _ => false,
+    });
+    let is_lost =
+        |offset: i64| is_gap_unknown || checked.damage.iter().any(|it| it.lost.contains(&offset));
+    for record in &whole {
+        let has = kept.contains(record);
+        assert!(
+            has || is_lost(record.offset),
+            "{:?} {:?}",
+            record,
+            checked.damage
+        );
+    }
+    for record in &kept {
+        assert!(whole.contains(record), "{:?}", record);
+    }
+    // The log goes on as any other: it grows, is compacted, and survives restarts.
+    assert_eq!(put_keyed(&log), 60);
+    log.maintain(NOW).unwrap();
+    log.close().unwrap();
+    let log = Log::with_storage(disk.kill().storage(), config).unwrap();
+    assert_eq!(log.end_offset(), 61);
+}
+
+#[test]
+fn a_batch_whose_offset_is_damaged_too_is_not_taken_for_another() {
+    // The last bytes of a batch, and the offset of the next, which no checksum covers.
+    for is_compacted in [false, true] {
+        let config = if is_compacted { compacted() } else { small() };
+        let disk = a_log(&config, true);
+        for segment in [0, segments(&disk).len() - 1] {
+            let length = disk.contents(&segments(&disk)[segment]).len();
+            for at in (0..length).step_by(3) {
+                repairs(is_compacted, true, &[Happened::Zeroed(segment, at)]);
+            }
+            for at in (40..length).step_by(74) {
+                for offset_byte in 0..8 {
+                    let next_batch = at - at % 74 + 74 + offset_byte;
+                    let both = [at, next_batch].map(|at| Happened::Flipped(segment, at));
+                    repairs(is_compacted, true, &both);
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -276,57 +361,6 @@ proptest! {
             Just(Happened::CheckpointChanged),
         ], 1..4),
     ) {
-        let config = if is_compacted { compacted() } else { small() };
-        let disk = a_log(&config, is_closed);
-        let whole = {
-            let log = Log::with_storage(disk.kill().storage(), config.clone()).unwrap();
-            records_from(&log, 0)
-        };
-        for it in &happened {
-            if !segments(&disk).is_empty() {
-                happen(&disk, it);
-            }
-        }
-        let checked = check_storage(&disk.storage()).unwrap();
-        let before = disk.image();
-        let repaired = repair_storage(&disk.storage()).unwrap();
-        prop_assert_eq!(&repaired.given_up, &checked.damage);
-        // What the files were is kept.
-        for (name, bytes) in &before {
-            let after = disk.image();
-            let derived = name.ends_with("index") || name == "clean-shutdown";
-            let kept = repaired.kept.iter().any(|kept| after.get(kept) == Some(bytes));
-            if !derived && name != "log-checkpoint" {
-                prop_assert!(after.get(name) == Some(bytes) || kept, "{}", name);
-            }
-        }
-        let again = check_storage(&disk.storage()).unwrap();
-        prop_assert_eq!(&again.damage, &[]);
-        let log = Log::with_storage(disk.storage(), config.clone()).unwrap();
-        prop_assert_eq!(log.end_offset(), 60);
-        let kept = records_from(&log, log.start_offset());
-        // Which gaps compaction has made is in the checkpoint, and where a compacted segment ends is
-        // nowhere.
-        let is_gap_unknown = happened.iter().any(|it| match it {
-            Happened::CheckpointChanged => true,
-            Happened::CutOff(..) => is_compacted,
-            _ => false,
-        });
-        let is_lost = |offset: i64| {
-            is_gap_unknown || checked.damage.iter().any(|it| it.lost.contains(&offset))
-        };
-        for record in &whole {
-            let has = kept.contains(record);
-            prop_assert!(has || is_lost(record.offset), "{:?} {:?}", record, checked.damage);
-        }
-        for record in &kept {
-            prop_assert!(whole.contains(record), "{:?}", record);
-        }
-        // The log goes on as any other: it grows, is compacted, and survives restarts.
-        prop_assert_eq!(put_keyed(&log), 60);
-        log.maintain(NOW).unwrap();
-        log.close().unwrap();
-        let log = Log::with_storage(disk.kill().storage(), config).unwrap();
-        prop_assert_eq!(log.end_offset(), 61);
+        repairs(is_compacted, is_closed, &happened);
     }
 }

@@ -27,12 +27,13 @@ pub(super) struct Salvage {
     pub(super) damage: Vec<(u64, String)>,
 }
 
-/// Looks for whole batches with offsets from `base` to before `below`; `is_dense` if compaction has
-/// left no gaps between them.
+/// Looks for whole batches with offsets from `base` to before `below`. `ends_at` is where the last
+/// one ends in a whole log, and `is_dense` says that compaction has left no gaps between them.
 pub(super) fn salvage(
     file: &dyn StorageFile,
     base: i64,
     below: i64,
+    ends_at: i64,
     is_dense: bool,
 ) -> io::Result<Salvage> {
     let size = file.len()?;
@@ -43,6 +44,7 @@ pub(super) fn salvage(
             bytes: position..position,
             offsets: expected..expected,
         };
+        let mut batches = 0;
         let mut scanner = Scanner::new(file, position, size, expected).checking_crc();
         let reason = loop {
             match scanner.next() {
@@ -62,19 +64,28 @@ pub(super) fn salvage(
                     }
                     run.offsets.end = header.next_offset();
                     run.bytes.end = batch.position + header.size() as u64;
+                    batches += 1;
                 }
                 Err(ScanError::Io(error)) => return Err(error),
                 Err(ScanError::Damaged { reason, .. }) => break Some(reason),
             }
         };
-        let end = run.bytes.end;
-        if !run.bytes.is_empty() {
-            expected = run.offsets.end;
-            found.runs.push(run);
+        // Behind damage nothing but its own field says which offset a batch has, unless a batch
+        // that follows agrees, or the place where the segment ends.
+        let is_confirmed = position == 0 || !is_dense || batches > 1 || run.offsets.end == ends_at;
+        let mut search_from = run.bytes.end + 1;
+        if !is_confirmed {
+            search_from = position + 1;
+        } else {
+            if !run.bytes.is_empty() {
+                expected = run.offsets.end;
+                found.runs.push(run.clone());
+            }
+            let Some(reason) = reason else { break };
+            found.damage.push((run.bytes.end, reason));
         }
-        let Some(reason) = reason else { break };
-        found.damage.push((end, reason));
-        match next_whole(file, end + 1, size, expected, below)? {
+        // At least one offset is lost with the damage.
+        match next_whole(file, search_from, size, expected.saturating_add(1), below)? {
             Some(next) => position = next,
             None => break,
         }

@@ -82,13 +82,15 @@ impl Survey {
         let bases: Vec<i64> = files.iter().map(|(base, _)| *base).collect();
         let mut segments = Vec::new();
         for (at, (base, name)) in files.iter().enumerate() {
-            let below = bases.get(at + 1).copied().unwrap_or(i64::MAX);
+            let next_base = bases.get(at + 1).copied();
+            let below = next_base.unwrap_or(i64::MAX);
+            let ends_at = next_base.unwrap_or(point);
             // The newest segment is never compacted.
             let is_newest = at + 1 == files.len();
             let is_dense = *base >= gaps_to || checkpoint.is_none() && is_newest;
             let salvage = storage
                 .open(name)
-                .and_then(|file| salvage(&*file, *base, below, is_dense))
+                .and_then(|file| salvage(&*file, *base, below, ends_at, is_dense))
                 .map_err(|e| io("cannot read", name, e))?;
             segments.push(Surveyed {
                 base_offset: *base,
