@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::failure::Failure;
 use crate::fresh;
 use crate::install::schemas;
-use crate::process::{LONG_TAIL_LINES, Process, tail};
+use crate::process::Process;
 use crate::report::Passed;
 use crate::simulate;
 use crate::workspace::Workspace;
@@ -78,6 +78,11 @@ fn clippy(workspace: &Workspace) -> Result<Passed, Failure> {
 fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
     let mut command = workspace.cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]);
+    // Here the property tests try the same cases each time, so that a change is judged by what it
+    // does. A plain `cargo test` tries new ones.
+    if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
+        command.env("PROPTEST_RNG_SEED", "1");
+    }
     // The wire tests compare each message with Kafka's own schemas where they are.
     match schemas::install(workspace) {
         Ok(folder) => {
@@ -88,11 +93,20 @@ fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
         }
         Err(failure) => println!("   without Kafka's message schemas: {failure}"),
     }
-    let log = complete(workspace, command, "tests", 30)?;
-    let (passed, ignored) = count_tests(&std::fs::read_to_string(&log)?);
+    let logs = workspace.made("logs")?.join("checks");
+    let mut process = Process::start(command, "tests", &logs)?;
+    let status = process.wait(Duration::from_secs(60 * 30))?;
+    let said = process.log();
+    if !status.success() {
+        let failed = failed_tests(&said);
+        return Err(match failed.is_empty() {
+            true => process.failed(status),
+            false => Failure::new(format!("tests ended with {status}{failed}")),
+        });
+    }
+    let (passed, ignored) = count_tests(&said);
     if passed == 0 {
-        let tail = tail(&log, LONG_TAIL_LINES);
-        return Err(Failure::new(format!("cargo ran no test{tail}")));
+        return Err(Failure::new("cargo ran no test"));
     }
     Ok(Passed::note(format!(
         "{passed} tests passed, {ignored} ignored"
@@ -202,6 +216,32 @@ fn complete(
     )
 }
 
+/// What the failed tests said, each under its test program. Their backtraces are left to the log.
+fn failed_tests(output: &str) -> String {
+    /// So many lines are shown of one test.
+    const SHOWN_LINES: usize = 30;
+    let mut shown = String::new();
+    let mut program = "";
+    let mut lines_left = 0;
+    for line in output.lines() {
+        let word = line.trim_start();
+        if word.starts_with("Running ") || word.starts_with("Doc-tests ") {
+            program = word;
+        }
+        if line.starts_with("---- ") && line.ends_with(" ----") {
+            shown.push_str(&format!("\n    {program}"));
+            lines_left = SHOWN_LINES;
+        } else if line == "failures:" || line == "stack backtrace:" {
+            lines_left = 0;
+        }
+        if lines_left > 0 && !line.is_empty() {
+            shown.push_str(&format!("\n    | {line}"));
+            lines_left -= 1;
+        }
+    }
+    shown
+}
+
 /// Adds up cargo's closing lines: "test result: ok. 12 passed; 0 failed; 1 ignored; …".
 fn count_tests(output: &str) -> (u64, u64) {
     let mut totals = (0, 0);
@@ -225,7 +265,31 @@ fn count_tests(output: &str) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::count_tests;
+    use super::{count_tests, failed_tests};
+
+    #[test]
+    fn a_failed_test_is_shown_with_its_program_and_what_it_said() {
+        let output = "     Running tests/a.rs (target/a)\n\
+            test one ... FAILED\n\
+            \n\
+            failures:\n\
+            \n\
+            ---- one stdout ----\n\
+            \n\
+            assertion failed\n\
+            stack backtrace:\n\
+            \x20  0: begin\n\
+            \n\
+            failures:\n\
+            \x20   one\n\
+            test result: FAILED. 0 passed; 1 failed\n\
+            \x20  Doc-tests b\n\
+            test result: ok. 3 passed; 0 failed\n";
+        let expected = "\n    Running tests/a.rs (target/a)\n    | ---- one stdout ----\
+            \n    | assertion failed";
+        assert_eq!(failed_tests(output), expected);
+        assert_eq!(failed_tests("test result: ok. 3 passed; 0 failed\n"), "");
+    }
 
     #[test]
     fn the_results_of_all_test_programs_are_added_up() {
