@@ -1,6 +1,7 @@
 //! Apache Kafka as the oracle: the same scripts of group requests are played on it and on kohort,
 //! and what the two answer is compared.
 
+mod comparison;
 mod connection;
 mod differences;
 mod generate;
@@ -12,21 +13,23 @@ mod state;
 mod step;
 mod to_kafka;
 
-use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
 use crate::broker::{Broker, BrokerKind};
 use crate::failure::Failure;
+use crate::fresh;
 use crate::install::Toolchain;
 use crate::report::Passed;
 use crate::run::Run;
 use crate::suites::Suite;
+use comparison::{compared, first_difference, side_by_side};
 pub(crate) use connection::{Connection, Received, decode};
-use differences::{Asked, Difference};
 use play::{Transcript, play};
 use step::Script;
 
@@ -60,6 +63,8 @@ const KAFKA_SETTINGS: &[(&str, &str)] = settings!(
     ("broker.session.timeout.ms", "120000")
 );
 
+/// How many scripts `cargo xtask test` plays that no earlier run has.
+const FRESH_SCRIPTS: u64 = 100;
 /// So many differences are shown.
 const SHOWN: usize = 8;
 /// A script that takes longer is mentioned.
@@ -94,21 +99,13 @@ pub(crate) struct Options {
     pub(crate) program: Option<PathBuf>,
 }
 
-/// The short form, for `cargo xtask test`.
+/// The comparison in `cargo xtask test`.
 fn suite() -> Suite {
-    let options = Options {
-        scripts: 120,
-        from: 1,
-        seed: Vec::new(),
-        script: None,
-        workers: 16,
-        whole: false,
-        show: false,
-        program: None,
-    };
-    Suite::new("differential/groups", &[Toolchain::Java], move |run| {
-        compare(run, &options)
-    })
+    Suite::new(
+        "differential/groups",
+        &[Toolchain::Java],
+        compare_fixed_and_fresh,
+    )
 }
 
 /// Two brokers to compare.
@@ -146,54 +143,189 @@ impl Pair {
 pub(crate) fn compare(run: &Run, options: &Options) -> Result<Passed, Failure> {
     let pair = Pair::start(run)?;
     if let Some(file) = &options.script {
-        let text = std::fs::read_to_string(file)?;
-        let script: Script = serde_json::from_str(&text)
-            .map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
-        let transcripts = pair.play(&script)?;
-        println!("{}", side_by_side(&script, &transcripts, options.show));
-        return match first_difference(&script, &transcripts) {
-            Some(step) => Err(Failure::new(format!("step {step} differs"))),
-            None => Ok(Passed::note("no difference")),
+        return compare_file(&pair, file, options.show);
+    }
+    let seeds = match options.seed.is_empty() {
+        false => options.seed.clone(),
+        true if options.scripts > 1 => {
+            with_known_differences(options.from..options.from + options.scripts)
+        }
+        true => vec![options.from],
+    };
+    let found = compare_seeds(&pair, run, options, &seeds)?;
+    match found.reports.is_empty() {
+        true => Ok(Passed::note(found.note)),
+        false => Err(found.failure()),
+    }
+}
+
+/// The short form, for `cargo xtask test`: a fixed set of scripts, and a fresh one.
+fn compare_fixed_and_fresh(run: &Run) -> Result<Passed, Failure> {
+    let options = Options {
+        scripts: 120,
+        from: 1,
+        seed: Vec::new(),
+        script: None,
+        workers: 16,
+        whole: false,
+        show: false,
+        program: None,
+    };
+    let pair = Pair::start(run)?;
+    let seeds = with_known_differences(options.from..options.from + options.scripts);
+    let fixed = compare_seeds(&pair, run, &options, &seeds)?;
+    if !fixed.reports.is_empty() {
+        return Err(fixed.failure());
+    }
+    let first = fresh::first_seed(run.workspace());
+    let seeds: Vec<u64> = (first..first + FRESH_SCRIPTS).collect();
+    let fresh = compare_seeds(&pair, run, &options, &seeds)?;
+    let note = format!("{}; fresh from {first}: {}", fixed.note, fresh.note);
+    Ok(Passed::note(note).with_findings(fresh.reports))
+}
+
+/// Plays one script from a file, and prints what the two answer.
+fn compare_file(pair: &Pair, file: &Path, show: bool) -> Result<Passed, Failure> {
+    let text = std::fs::read_to_string(file)?;
+    let script: Script = serde_json::from_str(&text)
+        .map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
+    let transcripts = pair.play(&script)?;
+    println!("{}", side_by_side(&script, &transcripts, show));
+    match first_difference(&script, &transcripts) {
+        Some(step) => Err(Failure::new(format!("step {step} differs"))),
+        None => Ok(Passed::note("no difference")),
+    }
+}
+
+/// The seeds, and those of the scripts that show the known differences.
+fn with_known_differences(seeds: Range<u64>) -> Vec<u64> {
+    let known = differences::ALL.iter().filter_map(|one| one.seed);
+    let mut seeds: Vec<u64> = seeds.chain(known).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    seeds
+}
+
+/// What comparing scripts came to.
+struct Found {
+    /// How many were compared, and how often each known difference was met.
+    note: String,
+    /// The other differences, each with its script.
+    reports: Vec<String>,
+}
+
+impl Found {
+    fn failure(&self) -> Failure {
+        Failure::new(format!("of {}{}", self.note, self.reports.concat()))
+    }
+}
+
+/// What came of playing each script once.
+#[derive(Default)]
+struct Played {
+    differing: Vec<Script>,
+    failures: Vec<(u64, Failure)>,
+    /// The names of known differences, as often as they were met.
+    known: Vec<&'static str>,
+    steps: usize,
+}
+
+fn compare_seeds(
+    pair: &Pair,
+    run: &Run,
+    options: &Options,
+    seeds: &[u64],
+) -> Result<Found, Failure> {
+    let mut played = play_seeds(pair, run, options.workers, seeds);
+    played.differing.sort_by_key(|script| script.seed);
+    let mut reports = Vec::new();
+    for difference in differences::ALL {
+        if difference.seed.is_some_and(|seed| seeds.contains(&seed))
+            && !played.known.contains(&difference.name)
+        {
+            reports.push(format!(
+                "\n{} is said to differ, and was not met: {}",
+                difference.name, difference.reason
+            ));
+        }
+    }
+    let mut not_repeated = 0;
+    for (seed, failure) in &played.failures {
+        // On a busy machine a broker may have been too slow for a script to go on.
+        let script = generate::script(*seed);
+        match pair.play(&script.again(1)) {
+            Ok(transcripts) if first_difference(&script, &transcripts).is_none() => {
+                not_repeated += 1;
+            }
+            _ => reports.push(format!("\nseed {seed}: {failure}")),
+        }
+    }
+    for script in played.differing.iter().take(SHOWN) {
+        let shortest = match options.whole {
+            true => {
+                let transcripts = pair.play(&script.again(1))?;
+                first_difference(script, &transcripts).map(|_| (script.clone(), transcripts))
+            }
+            false => shrink::shrink(pair, script)?,
         };
+        let Some((script, transcripts)) = shortest else {
+            not_repeated += 1;
+            println!("   seed {}: does not differ when played again", script.seed);
+            continue;
+        };
+        let json = serde_json::to_string(&script).unwrap_or_default();
+        let text = side_by_side(&script, &transcripts, options.show);
+        reports.push(format!("\nseed {}\n{text}  {json}\n", script.seed));
     }
-    let mut seeds = options.seed.clone();
-    let is_run = seeds.is_empty() && options.scripts > 1;
-    if seeds.is_empty() {
-        seeds.extend(options.from..options.from + options.scripts);
+    for script in played.differing.iter().skip(SHOWN) {
+        reports.push(format!("\nseed {}", script.seed));
     }
-    if is_run {
-        // Those that show the differences that are meant, whether or not it is their turn.
-        seeds.extend(differences::ALL.iter().filter_map(|one| one.seed));
-        seeds.sort_unstable();
-        seeds.dedup();
+    let mut note = format!("{} scripts, {} steps", seeds.len(), played.steps);
+    for difference in differences::ALL {
+        let is_it = |name: &&&str| **name == difference.name;
+        let count = played.known.iter().filter(is_it).count();
+        if count > 0 {
+            note.push_str(&format!(", {count} {}", difference.name));
+        }
     }
+    note.push_str(&format!(
+        "; {} differed, {} could not be played, {not_repeated} of these not again",
+        played.differing.len(),
+        played.failures.len()
+    ));
+    Ok(Found { note, reports })
+}
+
+/// Plays the scripts of the seeds, several at a time.
+fn play_seeds(pair: &Pair, run: &Run, workers: usize, seeds: &[u64]) -> Played {
     let next = AtomicUsize::new(0);
-    let failures: Mutex<Vec<(u64, Failure)>> = Mutex::new(Vec::new());
-    let differing: Mutex<Vec<Script>> = Mutex::new(Vec::new());
-    let meant: Mutex<Vec<&str>> = Mutex::new(Vec::new());
-    let steps = AtomicU64::new(0);
+    let played = Mutex::new(Played::default());
+    let lock = || played.lock().unwrap_or_else(PoisonError::into_inner);
     std::thread::scope(|scope| {
-        for _ in 0..options.workers {
+        for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let script = generate::script(seed);
-                    steps.fetch_add(script.steps.len() as u64, Ordering::Relaxed);
-                    let started = std::time::Instant::now();
-                    match pair.play(&script) {
+                    let started = Instant::now();
+                    let transcripts = pair.play(&script);
+                    let mut played = lock();
+                    played.steps += script.steps.len();
+                    match transcripts {
                         Ok(transcripts) => {
                             let comparison = compared(&script, &transcripts);
-                            lock(&meant).extend(comparison.meant.iter().map(|one| one.name));
+                            let known = comparison.meant.iter().map(|one| one.name);
+                            played.known.extend(known);
                             if let Some(step) = comparison.differs_at {
                                 let file = run.logs().join(format!("seed-{seed}.txt"));
                                 println!("   seed {seed}: step {step} differs: {}", file.display());
                                 let text = side_by_side(&script, &transcripts, true);
                                 let _ = std::fs::write(file, text);
-                                lock(&differing).push(script);
+                                played.differing.push(script);
                             }
                         }
                         Err(failure) => {
                             println!("   seed {seed}: {failure}");
-                            lock(&failures).push((seed, failure));
+                            played.failures.push((seed, failure));
                         }
                     }
                     let took = started.elapsed();
@@ -204,139 +336,5 @@ pub(crate) fn compare(run: &Run, options: &Options) -> Result<Passed, Failure> {
             });
         }
     });
-    let mut differing = differing.into_inner().unwrap_or_default();
-    differing.sort_by_key(|script| script.seed);
-    let failures = failures.into_inner().unwrap_or_default();
-    let mut report = String::new();
-    let meant = meant.into_inner().unwrap_or_default();
-    for difference in differences::ALL {
-        if is_run && difference.seed.is_some() && !meant.contains(&difference.name) {
-            report.push_str(&format!(
-                "\n{} is said to differ, and was not met: {}",
-                difference.name, difference.reason
-            ));
-        }
-    }
-    let mut unrepeated = 0;
-    for (seed, failure) in &failures {
-        // On a busy machine a broker may have been too slow for a script to go on.
-        let script = generate::script(*seed);
-        match pair.play(&script.again(1)) {
-            Ok(transcripts) if first_difference(&script, &transcripts).is_none() => unrepeated += 1,
-            _ => report.push_str(&format!("\nseed {seed}: {failure}")),
-        }
-    }
-    for script in differing.iter().take(SHOWN) {
-        let shortest = match options.whole {
-            true => {
-                let transcripts = pair.play(&script.again(1))?;
-                first_difference(script, &transcripts).map(|_| (script.clone(), transcripts))
-            }
-            false => shrink::shrink(&pair, script)?,
-        };
-        let Some((script, transcripts)) = shortest else {
-            unrepeated += 1;
-            println!("   seed {}: does not differ when played again", script.seed);
-            continue;
-        };
-        let json = serde_json::to_string(&script).unwrap_or_default();
-        let text = side_by_side(&script, &transcripts, options.show);
-        report.push_str(&format!("\nseed {}\n{text}  {json}\n", script.seed));
-    }
-    for script in differing.iter().skip(SHOWN) {
-        report.push_str(&format!("\nseed {}", script.seed));
-    }
-    let steps = steps.into_inner();
-    let mut note = format!("{} scripts, {steps} steps; meant:", seeds.len());
-    for difference in differences::ALL {
-        let count = meant
-            .iter()
-            .filter(|name| **name == difference.name)
-            .count();
-        note.push_str(&format!(" {count} {},", difference.name));
-    }
-    note.push_str(&format!(" {unrepeated} not repeated"));
-    if report.is_empty() {
-        return Ok(Passed::note(note));
-    }
-    Err(Failure::new(format!(
-        "of {note}; {} differed, {} could not be played{report}",
-        differing.len(),
-        failures.len()
-    )))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// What comparing two transcripts came to.
-struct Comparison {
-    /// The first step whose answers differ, and are not meant to
-    differs_at: Option<usize>,
-    /// The differences that are meant, as often as they were met
-    meant: Vec<&'static Difference>,
-}
-
-fn compared(script: &Script, [kafka, kohort]: &[Transcript; 2]) -> Comparison {
-    let mut comparison = Comparison {
-        differs_at: None,
-        meant: Vec::new(),
-    };
-    let nothing = Vec::new();
-    for (index, step) in script.steps.iter().enumerate() {
-        let kafka = kafka.get(index).unwrap_or(&nothing);
-        let kohort = kohort.get(index).unwrap_or(&nothing);
-        if kafka == kohort {
-            continue;
-        }
-        let before = &script.steps[..index];
-        let Some(difference) = differences::meant(&Asked { step, before }, kafka, kohort) else {
-            comparison.differs_at = Some(index);
-            break;
-        };
-        comparison.meant.push(difference);
-        if !difference.passes {
-            break;
-        }
-    }
-    comparison
-}
-
-fn first_difference(script: &Script, transcripts: &[Transcript; 2]) -> Option<usize> {
-    compared(script, transcripts).differs_at
-}
-
-/// The script with its answers, up to the first that differs; there, both.
-fn side_by_side(script: &Script, transcripts: &[Transcript; 2], all: bool) -> String {
-    let different = first_difference(script, transcripts);
-    let mut text = String::new();
-    for (index, step) in script.steps.iter().enumerate() {
-        text.push_str(&format!("  {index:2} {step:?}\n"));
-        let [kafka, kohort] = transcripts.each_ref().map(|one| one.get(index).cloned());
-        let (kafka, kohort) = (kafka.unwrap_or_default(), kohort.unwrap_or_default());
-        if kafka == kohort {
-            for line in kafka {
-                text.push_str(&format!("              {line}\n"));
-            }
-        } else {
-            let before = &script.steps[..index];
-            let asked = Asked { step, before };
-            if let Some(difference) = differences::meant(&asked, &kafka, &kohort) {
-                let Difference { name, reason, .. } = difference;
-                text.push_str(&format!("              meant, {name}: {reason}\n"));
-            }
-            for (name, lines) in [("kafka", kafka), ("kohort", kohort)] {
-                for line in lines {
-                    text.push_str(&format!("     {name:>7}: {line}\n"));
-                }
-            }
-        }
-        if different == Some(index) && !all {
-            break;
-        }
-    }
-    text
+    played.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

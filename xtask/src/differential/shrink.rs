@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use super::Pair;
+use super::comparison::first_difference;
 use super::play::Transcript;
 use super::step::Script;
-use super::{Pair, first_difference};
 use crate::failure::Failure;
 
 /// For how long shorter scripts are looked for.
