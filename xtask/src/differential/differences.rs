@@ -1,6 +1,6 @@
 //! Where kohort means to differ from Apache Kafka, and why. docs/serve.md says the same to users.
 
-use super::step::{ConsumerHeartbeat, Epoch, Join, Step};
+use super::step::{ConsumerHeartbeat, Epoch, Id, Join, Step};
 
 /// A difference that is meant.
 pub(super) struct Difference {
@@ -37,14 +37,21 @@ pub(super) const ALL: &[Difference] = &[
         name: "told-again",
         reason: "a member that repeats a heartbeat with the epoch before has missed the answer, \
                  and is told its assignment again",
-        is: |Asked { step, .. }, kafka, kohort| {
+        is: |Asked { step, before }, kafka, kohort| {
             let Step::ConsumerHeartbeat(heartbeat) = step else {
                 return false;
             };
+            // Another slot that heartbeats under the member's id takes it to an epoch of which the
+            // member's own slot knows nothing.
+            let is_previous_epoch = heartbeat.who.epoch != Epoch::Own(0)
+                || before.iter().any(|step| {
+                    matches!(step, Step::ConsumerHeartbeat(other)
+                        if other.who.id == Id::Of(heartbeat.who.slot))
+                });
             let Some((before, _)) = kohort.split_once("assignment: Some(") else {
                 return false;
             };
-            heartbeat.who.epoch != Epoch::Own(0)
+            is_previous_epoch
                 && kafka.contains("error_code: NONE")
                 && kafka.strip_suffix("assignment: None }") == Some(before)
         },
@@ -177,7 +184,82 @@ pub(super) const ALL: &[Difference] = &[
         passes: true,
         seed: Some(4),
     },
+    Difference {
+        name: "evener",
+        reason: "the assignor `uniform` evens out what members with different subscriptions have; \
+                 Kafka's sometimes gives one two more than another that could have them",
+        is: |Asked { step, .. }, kafka, kohort| {
+            let sizes = |text: &str| -> Option<(Vec<u64>, String)> {
+                let (_, rest) = text.split_once("\"uniform gives [")?;
+                let (sizes, all) = rest.split_once("] of ")?;
+                let (all, _) = all.split_once("\", members:")?;
+                let sizes = sizes.split(", ").map(|size| size.parse().unwrap_or(0));
+                Some((sizes.collect(), all.to_owned()))
+            };
+            let unevenness = |sizes: &[u64]| sizes.iter().map(|size| size * size).sum::<u64>();
+            matches!(step, Step::Settle | Step::DescribeConsumerGroup { .. })
+                && matches!((sizes(kafka), sizes(kohort)), (Some((one, of)), Some((other, all)))
+                    if of == all && unevenness(&one) > unevenness(&other))
+        },
+        passes: true,
+        seed: Some(3_101_541),
+    },
+    Difference {
+        name: "nobody-settles",
+        reason: "a group whose member does not go on with its heartbeats does not settle, and \
+                 Kafka computes no target meanwhile",
+        is: |Asked { step, .. }, kafka, kohort| {
+            **step == Step::Settle
+                && kafka.contains("not settled")
+                && kohort.contains("not settled")
+        },
+        passes: false,
+        seed: Some(3_100_958),
+    },
+    Difference {
+        name: "group-of-a-refused-commit",
+        reason: "a commit that is refused for its metadata leaves nothing behind; in Kafka it \
+                 leaves a group in memory, which later requests meet and descriptions do not",
+        is: |Asked { step, before }, kafka, kohort| {
+            before.iter().any(is_refused_for_its_metadata)
+                && match step {
+                    Step::Commit { .. } => {
+                        kafka.contains("UNKNOWN_MEMBER_ID") && kohort.contains("ILLEGAL_GENERATION")
+                    }
+                    Step::DescribeGroup { .. } => {
+                        kafka.contains("GROUP_ID_NOT_FOUND")
+                            && !kohort.contains("GROUP_ID_NOT_FOUND")
+                    }
+                    _ => false,
+                }
+        },
+        passes: false,
+        seed: Some(3_102_303),
+    },
+    Difference {
+        name: "server-error",
+        reason: "a consumer that joins a classic group before the group's leader has assigned is \
+                 accepted; Kafka answers UNKNOWN_SERVER_ERROR",
+        is: |Asked { step, before }, kafka, kohort| {
+            matches!(step, Step::ConsumerHeartbeat(_))
+                && before.iter().any(|step| matches!(step, Step::Join(_)))
+                && kafka.contains("UNKNOWN_SERVER_ERROR")
+                && kohort.contains("error_code: NONE")
+        },
+        passes: false,
+        seed: Some(3_101_451),
+    },
 ];
+
+/// Whether it is a commit by no member whose metadata is too long for any group.
+fn is_refused_for_its_metadata(step: &Step) -> bool {
+    /// `offset.metadata.max.bytes`
+    const METADATA_BYTES_MAX: usize = 4096;
+    matches!(step, Step::Commit { offsets, .. }
+    if offsets.iter().any(|offset| {
+        offset.metadata.as_ref().is_some_and(|it| it.len() > METADATA_BYTES_MAX)
+    }))
+}
 
 /// Whether a static member joins whose instance was subscribed to other topics before, or a member of
 /// the consumer protocol.
