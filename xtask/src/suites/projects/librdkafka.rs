@@ -23,10 +23,17 @@ const TEST_LIMIT: Duration = Duration::from_secs(12 * 60);
 /// Tests at a time: they mostly wait. librdkafka's own runs have five.
 const WORKERS: usize = 5;
 
-/// What the tests expect of a cluster (`tests/scenarios`).
-const SETTINGS: &[(&str, &str)] = &[("num.partitions", "4")];
+/// What the tests expect of a cluster (`tests/scenarios`), and a longer wait for further members. The
+/// tests of cooperative rebalances start two consumers one after the other and count how often each is
+/// assigned partitions, so both have to be in the group's first rebalance. kohort begins it once no
+/// member has joined for a tenth of the delay.
+const SETTINGS: &[(&str, &str)] = &[
+    ("num.partitions", "4"),
+    ("group.initial.rebalance.delay.ms", "10000"),
+];
 const NO_AUTO_CREATE: &[(&str, &str)] = &[
     ("num.partitions", "4"),
+    ("group.initial.rebalance.delay.ms", "10000"),
     ("auto.create.topics.enable", "false"),
 ];
 
