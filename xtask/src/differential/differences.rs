@@ -34,6 +34,39 @@ pub(super) const ALL: &[Difference] = &[
         seed: Some(239),
     },
     Difference {
+        name: "rebalance-by-timer",
+        reason: "since the target is computed by a timer, too, a classic member of a consumer group is \
+                 told to rejoin for it at once",
+        is: |Asked { step, before }, kafka, kohort| {
+            matches!(
+                step,
+                Step::Sync(_) | Step::Heartbeat { .. } | Step::Commit { .. }
+            ) && before
+                .iter()
+                .any(|step| matches!(step, Step::ConsumerHeartbeat(_)))
+                && kafka.contains("error_code: NONE")
+                && kohort.contains("REBALANCE_IN_PROGRESS")
+        },
+        passes: false,
+        seed: None,
+    },
+    Difference {
+        name: "regex-being-resolved",
+        reason: "when a regular expression has been resolved is a matter of chance on both brokers",
+        is: |Asked { step, before }, _, _| {
+            let since_settled = before
+                .iter()
+                .rev()
+                .take_while(|step| **step != Step::Settle);
+            !matches!(step, Step::Settle)
+                && since_settled.into_iter().any(|step| {
+                    matches!(step, Step::ConsumerHeartbeat(heartbeat) if heartbeat.regex.is_some())
+                })
+        },
+        passes: false,
+        seed: None,
+    },
+    Difference {
         name: "told-again",
         reason: "a member that repeats a heartbeat with the epoch before has missed the answer, \
                  and is told its assignment again",
