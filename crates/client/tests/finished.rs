@@ -134,6 +134,114 @@ async fn poll_and_stream_of_one_handle_count_together() {
     assert!(matches!(closed, Error::Closed), "{closed}");
 }
 
+async fn recv(consumer: &mut Consumer) -> i64 {
+    let received = timeout(LONG, consumer.recv()).await.unwrap();
+    received.unwrap().offset
+}
+
+#[tokio::test]
+async fn recv_finishes_the_record_before() {
+    for protocol in PROTOCOLS {
+        for (finish, expected) in [(false, 9), (true, 10)] {
+            let (broker, admin) = broker().await;
+            produce(broker.servers(), "t", Some(0), 0..20).await;
+            let mut consumer = joined(config(&broker, protocol)).await;
+            for offset in 0..10 {
+                assert_eq!(recv(&mut consumer).await, offset);
+            }
+            if finish {
+                consumer.finish();
+            }
+            consumer.close().await.unwrap();
+            assert_eq!(committed(&admin).await, Some(expected));
+        }
+    }
+}
+
+#[tokio::test]
+async fn recv_poll_and_stream_of_one_handle_go_on_where_the_other_ended() {
+    let (broker, admin) = broker().await;
+    produce(broker.servers(), "t", Some(0), 0..8).await;
+    let config = ConsumerConfig {
+        poll_records_max: 3,
+        ..config(&broker, GroupProtocol::Consumer)
+    };
+    let mut consumer = joined(config).await;
+    assert_eq!(recv(&mut consumer).await, 0);
+    let polled = poll(&mut consumer).await;
+    let offsets: Vec<_> = polled.iter().map(|record| record.offset).collect();
+    assert_eq!(offsets, [1, 2, 3]);
+    assert_eq!(recv(&mut consumer).await, 4);
+    let streamed = consumer.stream().next().await.unwrap().unwrap();
+    assert_eq!(streamed.offset, 5);
+    assert_eq!(recv(&mut consumer).await, 6);
+    consumer.close().await.unwrap();
+    assert_eq!(committed(&admin).await, Some(6));
+}
+
+#[tokio::test]
+async fn a_dropped_recv_loses_nothing_and_finishes_the_record_before() {
+    let (broker, admin) = broker().await;
+    let mut consumer = joined(config(&broker, GroupProtocol::Consumer)).await;
+    produce(broker.servers(), "t", Some(0), 0..1).await;
+    assert_eq!(recv(&mut consumer).await, 0);
+    for offset in 1..30 {
+        tokio::select! {
+            biased;
+            received = consumer.recv() => panic!("{received:?}"),
+            () = sleep(Duration::from_millis(1)) => {}
+        }
+        produce(broker.servers(), "t", Some(0), offset..offset + 1).await;
+        assert_eq!(recv(&mut consumer).await, offset);
+    }
+    consumer.close().await.unwrap();
+    assert_eq!(committed(&admin).await, Some(29));
+}
+
+#[tokio::test]
+async fn handles_that_receive_one_record_at_a_time_commit_nothing_that_another_holds() {
+    let (broker, admin) = broker().await;
+    produce(broker.servers(), "t", Some(0), 0..10).await;
+    let mut one = joined(config(&broker, GroupProtocol::Consumer)).await;
+    let mut other = one.clone();
+    assert_eq!(recv(&mut one).await, 0);
+    for offset in 1..5 {
+        assert_eq!(recv(&mut other).await, offset);
+    }
+    other.commit().await.unwrap();
+    // Record 0 is not finished.
+    assert!(committed(&admin).await.is_none_or(|offset| offset == 0));
+    assert_eq!(recv(&mut one).await, 5);
+    other.commit().await.unwrap();
+    assert_eq!(committed(&admin).await, Some(5));
+    // A stream that is dropped keeps nothing either.
+    let streamed = other.stream().next().await.unwrap().unwrap();
+    assert_eq!(streamed.offset, 6);
+    one.finish();
+    one.commit().await.unwrap();
+    assert_eq!(committed(&admin).await, Some(6));
+    drop(other);
+    assert_eq!(recv(&mut one).await, 7);
+}
+
+#[tokio::test]
+async fn recv_goes_where_the_application_seeks_and_rests_while_it_pauses() {
+    let (broker, _admin) = broker().await;
+    produce(broker.servers(), "t", Some(0), 0..10).await;
+    let mut consumer = Consumer::connect(config(&broker, GroupProtocol::Consumer))
+        .await
+        .unwrap();
+    consumer.assign([(t0(), Seek::Earliest)]).unwrap();
+    assert_eq!(recv(&mut consumer).await, 0);
+    consumer.seek(&t0(), Seek::Offset(7)).unwrap();
+    assert_eq!(recv(&mut consumer).await, 7);
+    consumer.pause(&[t0()]).unwrap();
+    let paused = timeout(Duration::from_millis(100), consumer.recv()).await;
+    assert!(paused.is_err());
+    consumer.resume(&[t0()]).unwrap();
+    assert_eq!(recv(&mut consumer).await, 8);
+}
+
 #[tokio::test]
 async fn no_handle_finishes_what_another_one_holds() {
     let (broker, admin) = broker().await;

@@ -122,9 +122,10 @@ use crate::{
 /// [`finish`](Consumer::finish) or [`commit`](Consumer::commit).** Only finished records are
 /// committed, automatically or not; everything else is delivered again after a failure. So
 ///
-/// - [`poll`](Consumer::poll) finishes the records of the handle's last poll, and the next item of
-///   a [`stream`](Consumer::stream) finishes the item before. Iterating over records finishes
-///   nothing, nor does dropping them: an error in the middle leaves them all unfinished.
+/// - [`poll`](Consumer::poll) finishes the records of the handle's last poll, and each
+///   [`recv`](Consumer::recv) or item of a [`stream`](Consumer::stream) finishes the record before.
+///   Iterating over records finishes nothing, nor does dropping them: an error in the middle leaves
+///   them all unfinished.
 /// - [`close`](Consumer::close) commits what is finished and nothing else. To stop gracefully after
 ///   processing what you hold, call [`finish`](Consumer::finish) first.
 ///
@@ -501,15 +502,58 @@ impl Consumer {
     pub async fn poll(&mut self) -> Result<Records> {
         let _polling = Polling::begin(&self.shared, self.handle);
         let _turn = self.shared.turn.lock().await;
-        self.take(Some(self.handle)).await
+        self.take(self.shared.config.poll_records_max).await
     }
 
-    async fn take(&self, handle: Option<HandleId>) -> Result<Records> {
+    /// Waits for the next record and returns it. The record is finished when this handle is asked
+    /// for the next one, by this or any other method, or by [`finish`](Consumer::finish) or
+    /// [`commit`](Consumer::commit).
+    ///
+    /// The future may be dropped at any time, so it can be a branch of `select!`; nothing is lost by
+    /// that:
+    ///
+    /// ```no_run
+    /// # async fn example(mut consumer: kohort::Consumer) -> kohort::Result<()> {
+    /// let mut every_minute = tokio::time::interval(std::time::Duration::from_secs(60));
+    /// loop {
+    ///     tokio::select! {
+    ///         record = consumer.recv() => println!("{:?}", record?.value),
+    ///         _ = every_minute.tick() => println!("still here"),
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// The record keeps the memory of its batch as long as it lives. [`poll`](Consumer::poll) costs
+    /// less for each record.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`poll`](Consumer::poll).
+    pub async fn recv(&mut self) -> Result<OwnedRecord> {
+        self.next().await
+    }
+
+    /// [`recv`](Consumer::recv). Two of these at a time would finish each other's records.
+    async fn next(&self) -> Result<OwnedRecord> {
+        let _polling = Polling::begin(&self.shared, self.handle);
+        let _turn = self.shared.turn.lock().await;
+        loop {
+            let records = self.take(1).await?;
+            if let Some(record) = records.iter().next() {
+                return Ok(record.to_owned());
+            }
+        }
+    }
+
+    async fn take(&self, most: usize) -> Result<Records> {
         loop {
             let mut ready = std::pin::pin!(self.shared.ready.notified());
             ready.as_mut().enable();
-            let most = self.shared.config.poll_records_max;
-            if let Some(records) = self.shared.take(most, handle)? {
+            if self.shared.closed.is_cancelled() {
+                return Err(Error::Closed);
+            }
+            if let Some(records) = self.shared.take(most, self.handle)? {
                 return Ok(records);
             }
             let again = match self.shared.lock().final_error(Instant::now()) {
@@ -537,8 +581,7 @@ impl Consumer {
     ///
     /// Asking for the next record finishes the one before; asking for the first one finishes what
     /// the handle holds from a poll. The last record stays unfinished when the stream is dropped,
-    /// until the handle is asked for the next one or [`finish`](Consumer::finish) is called. What
-    /// the stream has not delivered is delivered to the next one who asks.
+    /// until the handle is asked for the next one or [`finish`](Consumer::finish) is called.
     ///
     /// Once it is asked for a record, and until it delivers one, the stream counts as polling, even
     /// if the caller has stopped waiting. Drop it to be noticed by

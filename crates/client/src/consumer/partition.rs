@@ -184,15 +184,6 @@ impl Partition {
         std::mem::take(&mut self.fetched_bytes)
     }
 
-    /// Fetches everything again that the application was not given, even if reading is stuck at a
-    /// later offset. Returns the size of what is thrown away.
-    pub(super) fn fetch_again(&mut self, lease: u64) -> usize {
-        if let Some(position) = self.progress.position() {
-            self.fetching = Fetching::At(position);
-        }
-        self.throw_away(lease)
-    }
-
     /// An offset was committed. `is_current` unless the application has sought elsewhere since.
     pub(super) fn committed_at(&mut self, committed: &CommittedOffset, is_current: bool) {
         self.progress.note_committed(committed.offset);

@@ -25,8 +25,6 @@ use crate::{ByteString, TopicPartition};
 #[derive(Debug, Default)]
 pub struct Records {
     pub(super) chunks: Vec<(TopicPartition, Chunk)>,
-    /// The leases of their partitions.
-    pub(super) leases: Vec<u64>,
     pub(super) count: usize,
 }
 

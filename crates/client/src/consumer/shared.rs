@@ -206,7 +206,7 @@ impl Shared {
     /// one ([`State::deliver_one`]).
     ///
     /// Batches are taken apart outside of the lock: only one call at a time, please.
-    pub(super) fn take(&self, most: usize, handle: Option<HandleId>) -> Result<Option<Records>> {
+    pub(super) fn take(&self, most: usize, handle: HandleId) -> Result<Option<Records>> {
         let mut records = Records::default();
         loop {
             let mut state = self.lock();
@@ -255,12 +255,10 @@ impl Shared {
                 records.count -= dropped;
                 continue;
             }
-            records.leases.resize(records.chunks.len(), lease);
-            match handle {
+            match wanted {
+                true => state.deliver(&name, handle, position),
                 // What holds no records for the application is passed over at once.
-                _ if !wanted => state.skip_to(&name, position),
-                Some(handle) => state.deliver(&name, handle, position),
-                None => {}
+                false => state.skip_to(&name, position),
             }
             if let Some(partition) = state.partitions.get(&name).filter(|_| wanted) {
                 let count = records.chunks[first..].iter().map(|(_, c)| c.count).sum();
@@ -544,31 +542,6 @@ impl State {
         }
     }
 
-    /// A handle is given one record, after which comes `end`. Returns whether it still may be.
-    pub(super) fn deliver_one(
-        &mut self,
-        name: &TopicPartition,
-        lease: u64,
-        handle: HandleId,
-        end: Position,
-    ) -> bool {
-        let partition = self.partitions.get(name);
-        let may = partition.is_some_and(|p| p.lease == lease && !p.held && !p.paused);
-        if may {
-            self.deliver(name, handle, end);
-        }
-        may
-    }
-
-    /// Records that were taken of a partition and not delivered are fetched again.
-    pub(super) fn return_undelivered(&mut self, name: &TopicPartition, lease: u64) {
-        let new_lease = self.lease();
-        let partition = self.partitions.get_mut(name);
-        if let Some(partition) = partition.filter(|partition| partition.lease == lease) {
-            self.fetched_bytes -= partition.fetch_again(new_lease);
-        }
-    }
-
     /// A handle has finished the records that it holds. Returns whether it held any.
     pub(super) fn finish(&mut self, handle: HandleId) -> bool {
         let mut held = false;
@@ -653,7 +626,7 @@ mod tests {
             }
             state.add_turn(&name);
         }
-        let records = shared.take(10, None).unwrap().unwrap();
+        let records = shared.take(10, 1).unwrap().unwrap();
         assert_eq!(records.count, 2);
         // Where it is when it has been given both.
         assert_eq!(records.chunks.last().unwrap().1.next, 3);

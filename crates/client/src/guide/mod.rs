@@ -39,8 +39,8 @@
 //!
 //! **A record is finished when you ask the same handle for the next one, or say so with
 //! [`finish`](crate::Consumer::finish) or [`commit`](crate::Consumer::commit).** Asking means
-//! calling [`poll`](crate::Consumer::poll) or taking the next item of a
-//! [`stream`](crate::Consumer::stream). A consumer commits finished records, automatically by
+//! calling [`poll`](crate::Consumer::poll) or [`recv`](crate::Consumer::recv), or taking the next item
+//! of a [`stream`](crate::Consumer::stream). A consumer commits finished records, automatically by
 //! default, and no others: if the program fails, the records that it held are delivered again, and
 //! none is skipped.
 //!
@@ -138,8 +138,8 @@
 //!
 //! Every future of this crate may be dropped at any time, by `select!` or a time limit, say.
 //!
-//! - [`poll`](crate::Consumer::poll), and the next item of a [`stream`](crate::Consumer::stream):
-//!   no record is lost, and none comes twice.
+//! - [`poll`](crate::Consumer::poll), [`recv`](crate::Consumer::recv), and the next item of a
+//!   [`stream`](crate::Consumer::stream): no record is lost, and none comes twice.
 //! - [`commit`](crate::Consumer::commit) and whatever an [`Admin`](crate::Admin) does: what is on its
 //!   way may be carried out.
 //! - [`unsubscribe`](crate::Consumer::unsubscribe): the group is left nevertheless.

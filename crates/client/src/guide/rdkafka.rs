@@ -6,7 +6,7 @@
 //! | `StreamConsumer`, `BaseConsumer` | [`Consumer`](crate::Consumer); without async: `kohort::blocking::Consumer` |
 //! | `consumer.subscribe(&["t"])` | [`subscribe(["t"])`](crate::Consumer::subscribe) |
 //! | `consumer.subscribe(&["^t.*"])` | [`subscribe_regex("t.*")`](crate::Consumer::subscribe_regex); the whole name has to match |
-//! | `consumer.recv().await`, `consumer.stream()` | [`stream()`](crate::Consumer::stream), or [`poll()`](crate::Consumer::poll) for many records at once |
+//! | `consumer.recv().await`, `consumer.stream()` | [`recv()`](crate::Consumer::recv), [`stream()`](crate::Consumer::stream), or [`poll()`](crate::Consumer::poll) for many records at once |
 //! | `BorrowedMessage`, `OwnedMessage` | [`ConsumerRecord`](crate::consumer::ConsumerRecord), [`OwnedRecord`](crate::consumer::OwnedRecord) |
 //! | `msg.payload()` | `record.value` |
 //! | `consumer.assign(&tpl)` | [`assign`](crate::Consumer::assign) |
