@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     member::{Current, Member, MemberState, Names, Profile},
+    metadata_hash::TopicHashes,
     owners::Owners,
     subscriptions::Subscriptions,
 };
@@ -34,6 +35,9 @@ pub(crate) struct ConsumerGroup {
     resolved: BTreeMap<Id, Resolved>,
     owners: Owners,
     subscriptions: Subscriptions,
+    /// Those of the subscribed topics that exist, as the group has last looked at them, each with
+    /// its hash.
+    pub(crate) topic_hashes: TopicHashes,
     /// Whether the log has a record that brokers before 4.1 wrote, to be taken out.
     pub(crate) has_partition_metadata: bool,
     /// The version of the topics that the metadata hash has been compared with.
@@ -52,6 +56,8 @@ pub(crate) struct ConsumerGroup {
     unreleased: usize,
     strings: FxHashSet<Id>,
     name_lists: FxHashSet<Names>,
+    /// How many strings were in use when those not in use were last forgotten.
+    strings_in_use: usize,
 }
 
 /// The topics that a regular expression matched.
@@ -97,6 +103,7 @@ impl Default for ConsumerGroup {
             resolved: BTreeMap::new(),
             owners: Owners::default(),
             subscriptions: Subscriptions::default(),
+            topic_hashes: TopicHashes::default(),
             has_partition_metadata: false,
             topics_version: None,
             is_resolving: false,
@@ -108,6 +115,7 @@ impl Default for ConsumerGroup {
             unreleased: 0,
             strings: FxHashSet::default(),
             name_lists: FxHashSet::default(),
+            strings_in_use: 0,
         }
     }
 }
@@ -205,6 +213,11 @@ impl ConsumerGroup {
         &self.subscriptions
     }
 
+    /// The group has looked at all topics that it subscribes to.
+    pub(crate) fn has_seen_changes(&mut self) {
+        self.subscriptions.forget_changes();
+    }
+
     pub(crate) fn resolved(&self, regex: &str) -> Option<&Resolved> {
         self.resolved.get(regex)
     }
@@ -299,8 +312,7 @@ impl ConsumerGroup {
             .members
             .entry(member_id.clone())
             .or_insert_with_key(|id| Member::new(id.clone()));
-        self.subscriptions.remove(&member.profile);
-        self.subscriptions.add(&profile);
+        self.subscriptions.replace(&member.profile, &profile);
         let old = std::mem::replace(&mut member.profile, profile);
         let new_instance_id = member.profile.instance_id.clone();
         if old.instance_id != new_instance_id {
@@ -339,6 +351,7 @@ impl ConsumerGroup {
         if self.members.is_empty() {
             self.strings = FxHashSet::default();
             self.name_lists = FxHashSet::default();
+            self.strings_in_use = 0;
         }
     }
 
@@ -385,9 +398,11 @@ impl ConsumerGroup {
     }
 
     pub(crate) fn set_resolved(&mut self, regex: &str, resolved: Resolved) {
-        self.remove_resolved(regex);
+        // What matched before as well never leaves the set of topics.
         self.subscriptions.add_resolved(&resolved.topics);
-        self.resolved.insert(regex.into(), resolved);
+        if let Some(old) = self.resolved.insert(regex.into(), resolved) {
+            self.subscriptions.remove_resolved(&old.topics);
+        }
     }
 
     pub(crate) fn remove_resolved(&mut self, regex: &str) {
@@ -429,11 +444,12 @@ impl ConsumerGroup {
         names
     }
 
-    /// Forgets strings that nothing shares any more, now and then.
+    /// Forgets strings that nothing shares any more, each time they have doubled.
     fn forget_unused(&mut self) {
-        if self.strings.len() > 64 + 4 * self.members.len() {
+        if self.strings.len() > 64 + 2 * self.strings_in_use {
             self.name_lists.retain(|names| Arc::strong_count(names) > 1);
             self.strings.retain(|text| Arc::strong_count(text) > 1);
+            self.strings_in_use = self.strings.len();
         }
     }
 }

@@ -48,6 +48,22 @@ pub(crate) struct Profile {
     pub(crate) classic: Option<Box<ClassicMemberMetadata>>,
 }
 
+impl Profile {
+    /// Bytes of metadata that the member brings.
+    pub(crate) fn metadata_bytes(&self) -> usize {
+        let names = self.topics.iter().map(|name| name.len());
+        let texts = [&self.instance_id, &self.rack_id, &self.regex];
+        let texts = texts.into_iter().flatten().map(|text| text.len());
+        let classic = self.classic.as_deref().map_or(0, |classic| {
+            let protocols = classic.supported_protocols.iter();
+            protocols
+                .map(|protocol| protocol.name.len() + protocol.metadata.len())
+                .sum()
+        });
+        names.chain(texts).sum::<usize>() + classic
+    }
+}
+
 /// What a member owns, and how far it has come towards its target: the record
 /// `ConsumerGroupCurrentMemberAssignment`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! The hash by which a group notices that its topics have changed (KIP-1101).
 
+use std::collections::BTreeMap;
+
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::coordinator::{Id, Topic, Topics};
@@ -7,17 +9,55 @@ use crate::coordinator::{Id, Topic, Topics};
 /// Changes with the way in which topics are hashed.
 const MAGIC: u8 = 0;
 
-/// The hash of those of the topics that exist; 0 if none does. `names` are sorted.
-pub(crate) fn metadata_hash<'a>(names: impl Iterator<Item = &'a Id>, topics: &Topics) -> i64 {
-    let mut hash = Xxh3::new();
-    let mut is_empty = true;
-    for topic_hash in names.filter_map(|name| topics.hash_of(name, topic_hash)) {
-        hash.update(&topic_hash.to_le_bytes());
-        is_empty = false;
+/// The topics of a group that exist, each with its hash. Names of topics that do not exist cost
+/// nothing, however many a group subscribes to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TopicHashes(BTreeMap<Id, i64>);
+
+impl TopicHashes {
+    /// Those of `names` that exist.
+    pub(crate) fn new<'n>(names: impl Iterator<Item = &'n Id>, topics: &Topics) -> TopicHashes {
+        let hashes =
+            names.filter_map(|name| Some((name.clone(), topics.hash_of(name, topic_hash)?)));
+        TopicHashes(hashes.collect())
     }
-    match is_empty {
-        true => 0,
-        false => hash.digest() as i64,
+
+    /// Takes up that the topic of a name has changed, or that the group subscribes to it now.
+    pub(crate) fn update(&mut self, name: &Id, topics: &Topics) {
+        match topics.hash_of(name, topic_hash) {
+            Some(hash) => {
+                self.0.insert(name.clone(), hash);
+            }
+            None => self.remove(name),
+        }
+    }
+
+    /// Takes up that the group no longer subscribes to a topic.
+    pub(crate) fn remove(&mut self, name: &Id) {
+        self.0.remove(name);
+    }
+
+    /// Those of `names`, which are sorted, that exist.
+    pub(crate) fn among<'n>(&'n self, names: &'n [Id]) -> impl Iterator<Item = &'n Id> {
+        // The shorter list decides how long this takes.
+        let by_name = self.0.len() >= names.len();
+        let named = names.iter().filter(move |_| by_name);
+        let known = self.0.keys().filter(move |_| !by_name);
+        named
+            .filter(|name| self.0.contains_key(*name))
+            .chain(known.filter(|name| names.binary_search(name).is_ok()))
+    }
+
+    /// The hash of all of them, as Kafka computes it; 0 if there are none.
+    pub(crate) fn digest(&self) -> i64 {
+        if self.0.is_empty() {
+            return 0;
+        }
+        let mut hash = Xxh3::new();
+        for topic_hash in self.0.values() {
+            hash.update(&topic_hash.to_le_bytes());
+        }
+        hash.digest() as i64
     }
 }
 
@@ -70,7 +110,31 @@ mod tests {
         let names: Vec<Id> = ["a-longer.topic_name", "absent", "foo"]
             .map(Id::from)
             .into();
-        assert_eq!(metadata_hash(names.iter(), &topics), -7328258599816008516);
-        assert_eq!(metadata_hash(names[1..2].iter(), &topics), 0);
+        let hashes = TopicHashes::new(names.iter(), &topics);
+        assert_eq!(hashes.digest(), -7328258599816008516);
+        assert_eq!(TopicHashes::new(names[1..2].iter(), &topics).digest(), 0);
+    }
+
+    #[test]
+    fn hashes_that_follow_changes_are_those_of_the_topics_as_they_are() {
+        let names: Vec<Id> = ["a", "b", "c"].map(Id::from).into();
+        let before = Topics::new(1, [topic("a", 1, 1), topic("b", 2, 2)]);
+        let after = Topics::new(2, [topic("b", 2, 3), topic("c", 3, 1)]);
+        let mut hashes = TopicHashes::new(names.iter(), &before);
+        for name in &names {
+            hashes.update(name, &after);
+        }
+        assert_eq!(
+            hashes.digest(),
+            TopicHashes::new(names.iter(), &after).digest()
+        );
+        let among = |names: &[Id]| hashes.among(names).cloned().collect::<Vec<Id>>();
+        assert_eq!(among(&names), names[1..]);
+        assert_eq!(among(&names[2..]), names[2..]);
+        hashes.remove(&names[1]);
+        assert_eq!(
+            hashes.digest(),
+            TopicHashes::new(names[2..].iter(), &after).digest()
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! What the members of a group subscribe to, counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
@@ -12,6 +12,10 @@ use crate::coordinator::Id;
 pub(crate) struct Subscriptions {
     /// By topic: how many members name it, and how many regular expressions match it.
     topics: BTreeMap<Id, Count>,
+    /// How the set of topics has changed since [`forget_changes`](Subscriptions::forget_changes).
+    changes: TopicSetChanges,
+    /// Bytes of metadata that all members bring.
+    metadata_bytes: usize,
     /// How many members subscribe with each regular expression.
     regexes: FxHashMap<Id, usize>,
     /// How many members ask for each assignor.
@@ -22,6 +26,27 @@ pub(crate) struct Subscriptions {
     classic_protocols: FxHashMap<Id, usize>,
 }
 
+/// How the set of topics that a group subscribes to has changed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TopicSetChanges {
+    /// Topics that the group subscribes to and did not before.
+    pub(crate) added: BTreeSet<Id>,
+    /// Topics that it no longer subscribes to.
+    pub(crate) removed: BTreeSet<Id>,
+}
+
+impl TopicSetChanges {
+    fn add(&mut self, topic: &Id) {
+        self.removed.remove(topic);
+        self.added.insert(topic.clone());
+    }
+
+    fn remove(&mut self, topic: &Id) {
+        self.added.remove(topic);
+        self.removed.insert(topic.clone());
+    }
+}
+
 #[derive(Debug, Default, Clone, Copy)]
 struct Count {
     by_name: usize,
@@ -29,12 +54,16 @@ struct Count {
 }
 
 impl Subscriptions {
-    pub(crate) fn add(&mut self, profile: &Profile) {
+    /// Counts `new` instead of `old`. What both name never leaves the set of topics.
+    pub(crate) fn replace(&mut self, old: &Profile, new: &Profile) {
+        self.add(new);
+        self.remove(old);
+    }
+
+    fn add(&mut self, profile: &Profile) {
+        self.metadata_bytes += profile.metadata_bytes();
         for topic in profile.topics.iter() {
-            match self.topics.get_mut(topic) {
-                Some(count) => count.by_name += 1,
-                None => self.topics.entry(topic.clone()).or_default().by_name = 1,
-            }
+            self.add_topic(topic, |count| count.by_name += 1);
         }
         if let Some(regex) = &profile.regex {
             *self.regexes.entry(regex.clone()).or_default() += 1;
@@ -54,8 +83,9 @@ impl Subscriptions {
     }
 
     pub(crate) fn remove(&mut self, profile: &Profile) {
+        self.metadata_bytes -= profile.metadata_bytes();
         for topic in profile.topics.iter() {
-            self.change_topic(topic, |count| count.by_name -= 1);
+            self.remove_topic(topic, |count| count.by_name -= 1);
         }
         if let Some(regex) = &profile.regex {
             decrement(&mut self.regexes, regex);
@@ -73,23 +103,62 @@ impl Subscriptions {
 
     pub(crate) fn add_resolved(&mut self, topics: &[Id]) {
         for topic in topics {
-            self.topics.entry(topic.clone()).or_default().by_regex += 1;
+            self.add_topic(topic, |count| count.by_regex += 1);
         }
     }
 
     pub(crate) fn remove_resolved(&mut self, topics: &[Id]) {
         for topic in topics {
-            self.change_topic(topic, |count| count.by_regex -= 1);
+            self.remove_topic(topic, |count| count.by_regex -= 1);
         }
     }
 
-    fn change_topic(&mut self, topic: &Id, change: impl FnOnce(&mut Count)) {
+    fn add_topic(&mut self, topic: &Id, change: impl FnOnce(&mut Count)) {
+        if let Some(count) = self.topics.get_mut(topic) {
+            return change(count);
+        }
+        change(self.topics.entry(topic.clone()).or_default());
+        self.changes.add(topic);
+    }
+
+    fn remove_topic(&mut self, topic: &Id, change: impl FnOnce(&mut Count)) {
         if let Some(count) = self.topics.get_mut(topic) {
             change(count);
             if count.by_name + count.by_regex == 0 {
                 self.topics.remove(topic);
+                self.changes.remove(topic);
             }
         }
+    }
+
+    /// How the set of topics has changed since [`forget_changes`](Self::forget_changes).
+    pub(crate) fn changes(&self) -> &TopicSetChanges {
+        &self.changes
+    }
+
+    /// Forgets how the set of topics has changed. A group without any topics keeps what it has seen
+    /// of those that it had, so they still count as removed once it has others.
+    pub(crate) fn forget_changes(&mut self) {
+        self.changes.added.clear();
+        if !self.topics.is_empty() {
+            self.changes.removed.clear();
+        }
+    }
+
+    /// How many topics the group subscribes to.
+    pub(crate) fn topic_count(&self) -> usize {
+        self.topics.len()
+    }
+
+    /// Whether a single member, and no regular expression, is why the group subscribes to a topic.
+    pub(crate) fn is_of_one_member(&self, topic: &str) -> bool {
+        let count = self.topics.get(topic);
+        count.is_some_and(|count| count.by_name == 1 && count.by_regex == 0)
+    }
+
+    /// Bytes of metadata that all members bring.
+    pub(crate) fn metadata_bytes(&self) -> usize {
+        self.metadata_bytes
     }
 
     /// Everything that is counted, in an order that depends on nothing else.

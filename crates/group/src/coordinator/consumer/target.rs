@@ -232,10 +232,9 @@ impl Subscribed {
                 .as_deref()
                 .and_then(|regex| group.resolved(regex))
                 .map(|resolved| &resolved.topics);
-            let names = profile
-                .topics
-                .iter()
-                .chain(matched.into_iter().flat_map(|names| names.iter()));
+            let known = &group.topic_hashes;
+            let matched = matched.into_iter().flat_map(|names| known.among(names));
+            let names = known.among(&profile.topics).chain(matched);
             names
                 .filter_map(|name| Some(topics.get(name)?.id))
                 .collect()

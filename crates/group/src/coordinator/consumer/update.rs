@@ -1,12 +1,14 @@
 //! What a member's word changes: its subscription, the group's epoch and target, and what it owns.
 
+use std::collections::BTreeSet;
+
 use kohort_wire::{Uuid, messages::TopicIdPartitions};
 
 use super::{
     ConsumerGroup,
     admission::Admission,
     member::{Current, Member, MemberState, Profile},
-    metadata_hash::metadata_hash,
+    metadata_hash::TopicHashes,
     reconcile::Reconcile,
     records,
     step::ConsumerStep,
@@ -145,9 +147,53 @@ impl ConsumerStep<'_, '_> {
     pub(crate) fn look_for_classic_members(&mut self) {
         let is_due = self.group.topics_version != Some(self.topics.version());
         if is_due && self.group.subscriptions().classic_members() > 0 {
-            let (look, group) = self.topics_and_group();
-            look.at(group.subscriptions().topics());
+            let changed = self.changed_topics();
+            self.look_at_topics(changed.as_ref());
         }
+    }
+
+    /// The topics that may be others than when the group last looked at them; `None` if that is not
+    /// known. So what a look costs depends on what has changed, and not on how many topics the
+    /// members name.
+    fn changed_topics(&self) -> Option<BTreeSet<Id>> {
+        let changes = self.topics.changes_since(self.group.topics_version?)?;
+        let changed = changes.map(|change| &change.topic);
+        let changed = changed.filter(|topic| self.group.subscribes_to(topic));
+        let added = &self.group.subscriptions().changes().added;
+        Some(changed.chain(added).cloned().collect())
+    }
+
+    /// Looks at the topics that have changed, or at all.
+    fn look_at_topics(&mut self, changed: Option<&BTreeSet<Id>>) {
+        let (look, group) = self.topics_and_group();
+        let subscriptions = group.subscriptions();
+        match changed {
+            Some(changed) if subscriptions.topic_count() > 0 => {
+                look.at_changes(changed, &subscriptions.changes().removed);
+            }
+            Some(changed) => look.at_changes(changed, &BTreeSet::new()),
+            None => look.at(subscriptions.topics()),
+        }
+    }
+
+    /// The hash of the group's topics, which it has just looked at.
+    fn refresh_hash(&mut self, changed: Option<&BTreeSet<Id>>) -> i64 {
+        let group = &mut *self.group;
+        let mut hashes = std::mem::take(&mut group.topic_hashes);
+        match changed {
+            Some(changed) => {
+                for name in &group.subscriptions().changes().removed {
+                    hashes.remove(name);
+                }
+                for name in changed {
+                    hashes.update(name, self.topics);
+                }
+            }
+            None => hashes = TopicHashes::new(group.subscriptions().topics(), self.topics),
+        }
+        group.topic_hashes = hashes;
+        group.has_seen_changes();
+        group.topic_hashes.digest()
     }
 
     /// Compares the group's topics with what they were, and gives the group a new epoch if they have
@@ -158,9 +204,9 @@ impl ConsumerStep<'_, '_> {
             return;
         }
         // Before anybody is assigned a new partition, its first offset is committed.
-        let (look, group) = self.topics_and_group();
-        look.at(group.subscriptions().topics());
-        let hash = metadata_hash(self.group.subscriptions().topics(), self.topics);
+        let changed = self.changed_topics();
+        self.look_at_topics(changed.as_ref());
+        let hash = self.refresh_hash(changed.as_ref());
         let known_version = std::mem::replace(&mut self.group.topics_version, version);
         let causes = match change {
             Some(change) => change,

@@ -11,7 +11,7 @@ use kohort_wire::{ErrorCode, messages::*};
 use super::{
     embedded,
     member::{Current, MemberState, Names, Profile},
-    metadata_hash::metadata_hash,
+    metadata_hash::TopicHashes,
     owned::Owned,
     records,
     refusal::Refusal,
@@ -87,7 +87,7 @@ impl Shard {
         // Without the hash the first member that is heard of brings another target: from now on
         // nobody but the coordinator looks whether one is due.
         let hash = match is_complete {
-            true => metadata_hash(group.subscriptions().topics(), &topics),
+            true => TopicHashes::new(group.subscriptions().topics(), &topics).digest(),
             false => 0,
         };
         self.emit(records::group(&group_id, epoch, hash), step);

@@ -54,15 +54,20 @@ impl Seen {
 
     fn apply_topic(&mut self, key: &TopicSeenKey, value: Option<&TopicSeenValue>) {
         let Some(value) = value else {
-            self.topics.remove(&*key.topic);
+            let known = self.topics.remove(&*key.topic);
+            self.unknown -= usize::from(known.is_some_and(SeenTopic::is_none));
             return;
         };
         let seen = SeenTopic {
             topic_id: value.topic_id,
             partition_count: value.partition_count,
         };
+        self.unknown += usize::from(seen.is_none());
         match self.topics.get_mut(&*key.topic) {
-            Some(known) => *known = seen,
+            Some(known) => {
+                self.unknown -= usize::from(known.is_none());
+                *known = seen;
+            }
             None => {
                 self.topics.insert((&*key.topic).into(), seen);
             }

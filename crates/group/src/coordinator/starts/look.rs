@@ -1,9 +1,11 @@
 //! A group looks at its topics.
 
+use std::collections::BTreeSet;
+
 use kohort_wire::{Uuid, messages::OffsetCommitValue};
 use rustc_hash::FxHashSet;
 
-use super::{NOTICE_MS, Seen, SeenTopic, records};
+use super::{NOTICE_MS, Seen, SeenTopic, UNKNOWN_TOPICS_MAX, records};
 use crate::coordinator::{
     Id, Outbox, Record, Topic, Topics,
     history::{Event, Few, Offset, What},
@@ -27,11 +29,32 @@ impl Look<'_> {
     /// Looks at the topics that the members subscribe to, and commits first offsets of new
     /// partitions.
     pub(crate) fn at<'n>(mut self, subscribed: impl Iterator<Item = &'n Id> + Clone) {
+        let names = self.see(subscribed.clone());
+        if names > 0 && self.seen.topics.len() > names {
+            self.forget_all_but(&subscribed.collect());
+        }
+    }
+
+    /// The same for a group that has looked before: at the topics that have changed since or that
+    /// its members did not subscribe to, and at those that they no longer subscribe to.
+    pub(crate) fn at_changes(mut self, changed: &BTreeSet<Id>, removed: &BTreeSet<Id>) {
+        self.see(changed.iter());
+        let useless = removed
+            .iter()
+            .filter(|name| self.seen.topics.contains_key(*name) && !self.offsets.has_topic(name));
+        for name in useless.collect::<Vec<_>>() {
+            self.emit(records::no_topic(self.group_id, name));
+        }
+    }
+
+    /// Looks at topics, and says at how many.
+    fn see<'n>(&mut self, subscribed: impl Iterator<Item = &'n Id>) -> usize {
         let is_first = self.seen.began_at.is_none();
         let mut started = Vec::new();
         let mut names = 0;
         let mut found = Vec::new();
-        for name in subscribed.clone() {
+        let mut unknown = self.seen.unknown;
+        for name in subscribed {
             names += 1;
             let topic = self.topics.get(name);
             let now = topic.map_or(SeenTopic::NONE, SeenTopic::of);
@@ -39,6 +62,12 @@ impl Look<'_> {
             // Of a topic that is gone one still knows what it was, in case it comes again.
             if before == Some(now) || (before.is_some() && topic.is_none()) {
                 continue;
+            }
+            if topic.is_none() {
+                if unknown >= UNKNOWN_TOPICS_MAX {
+                    continue;
+                }
+                unknown += 1;
             }
             if let Some(topic) = topic
                 && !is_first
@@ -63,9 +92,7 @@ impl Look<'_> {
         if self.commits {
             self.commit_starts(started);
         }
-        if names > 0 && self.seen.topics.len() > names {
-            self.forget_all_but(&subscribed.collect());
-        }
+        names
     }
 
     /// Takes the news that expressions match topics which they did not match before: they were not

@@ -42,6 +42,10 @@ use super::{Id, Millis, Topic, inspect::SeenState};
 /// own: three times the default of `metadata.max.age.ms`.
 pub(crate) const NOTICE_MS: Millis = 15 * 60_000;
 
+/// How many names a group remembers that it has seen no topic of. A group that names more is told of
+/// the topics in the same way, by the last row of the table, as long as it looks at them in time.
+pub(crate) const UNKNOWN_TOPICS_MAX: usize = 1_000;
+
 /// What a group has seen of its topics.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Seen {
@@ -50,6 +54,8 @@ pub(crate) struct Seen {
     /// Since when it has had no members.
     pub(crate) empty_since: Option<Millis>,
     topics: FxHashMap<Id, SeenTopic>,
+    /// Of how many of them there was no topic.
+    unknown: usize,
 }
 
 /// What a group has seen of a topic.
@@ -65,6 +71,10 @@ impl SeenTopic {
         topic_id: Uuid::ZERO,
         partition_count: 0,
     };
+
+    fn is_none(self) -> bool {
+        self.topic_id == Uuid::ZERO
+    }
 
     fn of(topic: &Topic) -> SeenTopic {
         SeenTopic {
