@@ -32,6 +32,10 @@
 //! | a batch, as it is stored | `message.max.bytes` | 1 MiB |
 //! | members of a group | `group.max.size`, `group.consumer.max.size` | no limit |
 //! | metadata of a member | `kohort.group.member.metadata.max.bytes` | 1 MiB |
+//! | topics that a member names | `kohort.group.member.topics.max` | 20,000 |
+//! | assignment of a member of a classic group | `kohort.group.member.assignment.max.bytes` | 4 MiB |
+//! | different topics that the members of a consumer group name | `kohort.group.topics.max` | 50,000 |
+//! | metadata of a group, with the assignments of a classic one | `kohort.group.metadata.max.bytes` | 64 MiB |
 //! | metadata of a committed offset | `offset.metadata.max.bytes` | 4,096 bytes |
 //!
 //! A buffer grows with what has arrived, not with what a peer announces.

@@ -50,7 +50,7 @@ const WRITTEN_SEGMENT_BYTES: &str = "262144";
 
 /// Segments are rolled and compacted all the time.
 const SETTINGS: &[(&str, &str)] = &[
-    ("offsets.topic.segment.bytes", "65536"),
+    ("offsets.topic.segment.bytes", "1048576"),
     ("log.cleaner.backoff.ms", "100"),
     ("log.cleaner.min.cleanable.ratio", "0.01"),
     ("log.retention.check.interval.ms", "100"),

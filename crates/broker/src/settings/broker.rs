@@ -102,6 +102,10 @@ pub(crate) const BROKER: Table = Table {
     Definition::new("group.consumer.migration.policy", Text, "bidirectional", "Whether groups with members may change between the protocols.").rule(OneOf(Migration::WORDS)).at_start(),
     Definition::new("group.consumer.regex.refresh.interval.ms", Int, "600000", "How often the topics that a regular expression matches are looked up again.").rule(AtLeast(10_000)).at_start(),
     Definition::new("kohort.group.member.metadata.max.bytes", Int, MIB, "The most bytes of metadata that one member of a group may bring.").rule(AtLeast(1024)).at_start(),
+    Definition::new("kohort.group.member.topics.max", Int, "20000", "The most topics that one member of a group may subscribe to by name.").rule(AtLeast(1)).at_start(),
+    Definition::new("kohort.group.member.assignment.max.bytes", Int, "4194304", "The largest assignment that the leader of a classic group may send for one member.").rule(AtLeast(1024)).at_start(),
+    Definition::new("kohort.group.topics.max", Int, "50000", "The most different topics that the members of one consumer group may subscribe to by name.").rule(AtLeast(1)).at_start(),
+    Definition::new("kohort.group.metadata.max.bytes", Int, "67108864", "The most bytes that the members of one group may bring in all: their ids and metadata and, in a classic group, their assignments.").rule(Between(1 << 20, 128 << 20)).at_start(),
     Definition::new("kohort.group.rewind.unmarked.commits", Bool, "false", "Whether an administrator's commit rewinds a group that has members although its metadata does not begin with kohort:rewind: for user interfaces that cannot set metadata. A consumer without a group membership that shares the group's id by mistake sends the same."),
     Definition::new("kohort.group.events.enable", Bool, "true", "Whether what happens to groups is kept in the topic __kohort_group_events. It is logged in any case."),
     Definition::new("kohort.group.events.retention.ms", Long, "604800000", "The retention.ms that __kohort_group_events gets when it is created. Afterwards it is the topic's own.").rule(AtLeast(-1)).at_start(),
@@ -110,6 +114,6 @@ pub(crate) const BROKER: Table = Table {
     Definition::new("offsets.retention.minutes", Int, "10080", "How long committed offsets outlive the use of their group.").rule(AtLeast(1)).at_start(),
     Definition::new("offsets.retention.check.interval.ms", Long, "600000", "How often offsets are looked through for expired ones.").rule(AtLeast(1)).at_start(),
     Definition::new("offsets.topic.num.partitions", Int, "50", "How many partitions __consumer_offsets gets when it is created. Never changed afterwards.").rule(Between(1, 10_000)).at_start(),
-    Definition::new("offsets.topic.segment.bytes", Int, "104857600", "The size of the segments of __consumer_offsets.").rule(AtLeast(1)).at_start(),
+    Definition::new("offsets.topic.segment.bytes", Int, "104857600", "The size of the segments of __consumer_offsets.").rule(AtLeast(1 << 20)).at_start(),
 ],
 };

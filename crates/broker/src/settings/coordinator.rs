@@ -53,6 +53,10 @@ pub(crate) fn coordinator_config(broker: &Values, groups: &BTreeMap<String, Valu
             .saturating_mul(60_000),
         offsets_retention_check_interval_ms: view.long("offsets.retention.check.interval.ms"),
         member_metadata_max_bytes: view.size("kohort.group.member.metadata.max.bytes"),
+        member_topics_max: view.size("kohort.group.member.topics.max"),
+        member_assignment_max_bytes: view.size("kohort.group.member.assignment.max.bytes"),
+        group_topics_max: view.size("kohort.group.topics.max"),
+        group_metadata_max_bytes: view.size("kohort.group.metadata.max.bytes"),
         rewind_unmarked_commits: view.flag("kohort.group.rewind.unmarked.commits"),
         groups: groups
             .iter()

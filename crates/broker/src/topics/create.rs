@@ -303,7 +303,7 @@ impl Catalog {
         let configs = [
             ("cleanup.policy", "compact".to_owned()),
             ("compression.type", "producer".to_owned()),
-            ("segment.bytes", segment_bytes.max(1 << 20).to_string()),
+            ("segment.bytes", segment_bytes.to_string()),
         ];
         self.own_topic(OFFSETS_TOPIC, partitions, configs).await
     }

@@ -48,6 +48,17 @@ pub struct Config {
     /// The most bytes of metadata that one member may bring (kohort's own limit; Kafka has only the
     /// size of a request).
     pub member_metadata_max_bytes: usize,
+    /// `kohort.group.member.topics.max`: topics that one member may subscribe to by name.
+    pub member_topics_max: usize,
+    /// `kohort.group.member.assignment.max.bytes`: the assignment that the leader of a classic group
+    /// sends for one member.
+    pub member_assignment_max_bytes: usize,
+    /// `kohort.group.topics.max`: different topics that the members of a consumer group may subscribe
+    /// to by name.
+    pub group_topics_max: usize,
+    /// `kohort.group.metadata.max.bytes`: what the members of one group may bring in all. A classic
+    /// group, with its assignments, has to fit into one record.
+    pub group_metadata_max_bytes: usize,
     /// Whether an administrator's commit rewinds a group that has members although it is not marked
     /// as a rewind (kohort's own setting). Kafka refuses it.
     pub rewind_unmarked_commits: bool,
@@ -125,6 +136,10 @@ impl Default for Config {
             offsets_retention_ms: 7 * 24 * 3_600_000,
             offsets_retention_check_interval_ms: 600_000,
             member_metadata_max_bytes: 1 << 20,
+            member_topics_max: 20_000,
+            member_assignment_max_bytes: 4 << 20,
+            group_topics_max: 50_000,
+            group_metadata_max_bytes: 64 << 20,
             rewind_unmarked_commits: false,
             groups: HashMap::new(),
         }

@@ -231,6 +231,7 @@ impl Shard {
             pace: self.pace,
             random: StdRng::from_seed(seed),
             member_sequence: self.member_sequence,
+            limit_told_at: self.limit_told_at,
             date_offset_ms: self.date_offset_ms,
         }
     }

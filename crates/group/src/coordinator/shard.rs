@@ -42,6 +42,8 @@ pub struct Shard {
     pub(crate) pace: Pace,
     pub(super) random: StdRng,
     pub(super) member_sequence: u64,
+    /// When a group was last told of that one of its members is too large.
+    pub(crate) limit_told_at: Option<Millis>,
     /// How far the wall clock is ahead of the time that steps are taken at.
     pub(super) date_offset_ms: Millis,
 }
@@ -93,6 +95,7 @@ impl Shard {
             pace: Pace::FREE,
             random: StdRng::from_seed(seed),
             member_sequence: 0,
+            limit_told_at: None,
             date_offset_ms: 0,
         }
     }

@@ -75,6 +75,8 @@ pub(crate) struct ClassicGroup {
     /// While a group that was empty waits for more members.
     pub(crate) initial_delay: Option<InitialDelay>,
     pub(crate) progress: Progress,
+    /// When the group was last told of that it is too large.
+    pub(crate) limit_told_at: Option<Millis>,
 }
 
 /// The wait of a group that was empty (`group.initial.rebalance.delay.ms`). It ends once no new member

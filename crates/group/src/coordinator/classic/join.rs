@@ -19,10 +19,6 @@ use crate::coordinator::{
 /// it cannot heartbeat, and nobody would notice that it has gone (KAFKA-7610).
 const NEW_MEMBER_JOIN_TIMEOUT_MS: i32 = 5 * 60_000;
 
-/// How many bytes of metadata the members of a group may bring in all. The group has to fit into one
-/// record.
-const GROUP_METADATA_BYTES_MAX: usize = 64 << 20;
-
 /// A join, with what it is about.
 struct Join<'a> {
     token: Token,
@@ -48,6 +44,10 @@ impl Shard {
         step: &mut Step<'_>,
     ) {
         if let Err(error_code) = self.validate_join(&request) {
+            return step.refuse_join(token, &request.member_id, error_code);
+        }
+        if self.is_member_too_large(&request, step) {
+            let error_code = ErrorCode::INVALID_REQUEST;
             return step.refuse_join(token, &request.member_id, error_code);
         }
         if let Some(Members::Consumer(group)) =
@@ -110,14 +110,6 @@ impl Shard {
         if !session_timeout_ms.contains(&request.session_timeout_ms) {
             return Err(ErrorCode::INVALID_SESSION_TIMEOUT);
         }
-        let metadata_bytes: usize = request
-            .protocols
-            .iter()
-            .map(|protocol| protocol.metadata.len())
-            .sum();
-        if metadata_bytes > config.member_metadata_max_bytes {
-            return Err(ErrorCode::INVALID_REQUEST);
-        }
         Ok(())
     }
 }
@@ -126,8 +118,12 @@ impl ClassicStep<'_, '_> {
     fn join(&mut self, join: &Join<'_>, new_member_id: Option<Id>) {
         let request = join.request;
         let member_id = &*request.member_id;
-        if !self.has_room_for(member_id, request) {
-            self.group.remove(member_id);
+        let is_too_large = self.is_too_large_with(join.caller, request);
+        if is_too_large || !self.has_room_for(member_id, request) {
+            // A member that grows too large keeps its place, as it was, until its session ends.
+            if !is_too_large || self.group.pending.contains(member_id) {
+                self.group.remove(member_id);
+            }
             let error_code = ErrorCode::GROUP_MAX_SIZE_REACHED;
             return self.step.refuse_join(join.token, "", error_code);
         }
@@ -163,10 +159,6 @@ impl ClassicStep<'_, '_> {
             .group_instance_id
             .as_deref()
             .and_then(|instance_id| group.static_member_id(instance_id));
-        let metadata_bytes: usize = request.protocols.iter().map(|p| p.metadata.len()).sum();
-        if known.is_none() && group.metadata_bytes() + metadata_bytes > GROUP_METADATA_BYTES_MAX {
-            return false;
-        }
         // A static member that comes back takes its own place (KAFKA-20601).
         if static_holder.is_some() && member_id.is_empty() {
             return true;

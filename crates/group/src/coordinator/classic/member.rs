@@ -163,14 +163,35 @@ impl ClassicMember {
         !self.is_new && (self.parked_join.is_some() || self.parked_sync.is_some())
     }
 
-    /// The bytes of metadata that it brought.
+    /// The bytes that a member brings with a request, except for the id of one that has none yet.
+    pub(crate) fn metadata_bytes_of(caller: &Caller, request: &JoinGroupRequest) -> usize {
+        let protocols = request.protocols.iter();
+        let protocols = protocols.map(|protocol| protocol.name.len() + protocol.metadata.len());
+        let instance_id = request.group_instance_id.as_deref().unwrap_or_default();
+        let texts = [
+            &request.member_id,
+            instance_id,
+            &caller.client_id,
+            &caller.client_host,
+        ];
+        let texts = texts.into_iter().map(str::len);
+        protocols.chain(texts).sum::<usize>() + FIXED_BYTES
+    }
+
+    /// The bytes that it brought: no fewer than it takes in the group's record, apart from its
+    /// assignment.
     pub(crate) fn metadata_bytes(&self) -> usize {
-        self.protocols
-            .iter()
-            .map(|protocol| protocol.name.len() + protocol.metadata.len())
-            .sum()
+        let protocols = self.protocols.iter();
+        let protocols = protocols.map(|protocol| protocol.name.len() + protocol.metadata.len());
+        let instance_id = self.instance_id.as_deref().unwrap_or_default();
+        let texts = [&self.id, instance_id, &self.client_id, &self.client_host];
+        let texts = texts.into_iter().map(str::len);
+        protocols.chain(texts).sum::<usize>() + FIXED_BYTES
     }
 }
+
+/// The bytes that the fields of a member in a record take which always take the same, or more.
+const FIXED_BYTES: usize = 64;
 
 /// An empty instance id is none (sarama #2157).
 pub(crate) fn instance_id(request: &JoinGroupRequest) -> Option<Id> {

@@ -17,6 +17,7 @@ mod group;
 mod heartbeat;
 mod join;
 mod leave;
+mod limits;
 mod member;
 mod pending;
 mod rebalance;

@@ -42,6 +42,12 @@ impl ClassicStep<'_, '_> {
             return self.step.refuse_sync(token, error_code);
         }
         let member_id = &*request.member_id;
+        if self.group.is(ClassicState::CompletingRebalance)
+            && self.group.is_leader(member_id)
+            && self.is_too_large_assigned(&request.assignments)
+        {
+            return self.step.refuse_sync(token, ErrorCode::INVALID_REQUEST);
+        }
         match self.group.state {
             ClassicState::Empty => self.step.refuse_sync(token, ErrorCode::UNKNOWN_MEMBER_ID),
             ClassicState::PreparingRebalance => {

@@ -10,6 +10,7 @@ use super::{
     admission::{Admission, refuse_fenced_instance, unknown_instance},
     embedded::{self, first_protocol},
     heartbeat::refuse_if_full,
+    limits::Subscribing,
     member::{Member, MemberState, Profile},
     refusal::Refusal,
     step::ConsumerStep,
@@ -234,6 +235,9 @@ impl ConsumerStep<'_, '_> {
             },
             (None, Some(_)) => unreachable!("only an instance has a holder"),
         };
+        let subscribing = Subscribing::of_join(request, &subscription);
+        self.group
+            .refuse_too_large(&admission, &subscribing, self.config)?;
         let owned = embedded::to_ids(&subscription.owned_partitions, self.topics);
         Ok(ClassicJoin {
             admission,

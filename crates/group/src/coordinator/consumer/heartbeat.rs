@@ -5,6 +5,7 @@ use kohort_wire::{ErrorCode, messages::*};
 use super::{
     ConsumerGroup,
     admission::Admission,
+    limits::{Subscribing, refuse_metadata},
     member::{LEAVE_EPOCH, LEAVE_STATIC_EPOCH, Profile},
     records,
     refusal::Refusal,
@@ -89,6 +90,10 @@ impl Shard {
                     is_known,
                     self.config.consumer_max_size,
                 )?;
+                if !is_known && let Some(brings) = Subscribing::of_heartbeat(request, None) {
+                    let group_bytes = classic.metadata_bytes() + brings.metadata_bytes;
+                    refuse_metadata(group_bytes, &self.config)?;
+                }
                 self.upgrade(&request.group_id, step)
             }
             _ => {
@@ -170,6 +175,15 @@ impl ConsumerStep<'_, '_> {
     ) -> Result<ConsumerGroupHeartbeatResponse, Refusal> {
         let admission = self.admit(&request)?;
         refuse_invalid_regex(self.group, &request)?;
+        let before = match &admission {
+            Admission::Known(id) | Admission::Replaces { old: id, .. } => self.member(id),
+            Admission::New(_) => None,
+        };
+        let before = before.map(|member| &member.profile);
+        if let Some(subscribing) = Subscribing::of_heartbeat(&request, before) {
+            self.group
+                .refuse_too_large(&admission, &subscribing, self.config)?;
+        }
 
         // Nothing is refused from here on.
         let owned = request.topic_partitions.as_deref();

@@ -26,6 +26,7 @@ mod group;
 mod heartbeat;
 pub(crate) mod inspect;
 mod leave;
+mod limits;
 mod member;
 mod metadata_hash;
 mod owned;

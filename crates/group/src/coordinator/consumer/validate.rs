@@ -80,6 +80,13 @@ pub(crate) fn validate(
             ),
         ));
     }
+    let topics = request.subscribed_topic_names.as_ref().map_or(0, Vec::len);
+    if topics > config.member_topics_max {
+        return Err(Refusal::invalid(format!(
+            "The member subscribes to {topics} topics; kohort.group.member.topics.max allows {}.",
+            config.member_topics_max
+        )));
+    }
     let metadata_bytes = request
         .subscribed_topic_names
         .iter()

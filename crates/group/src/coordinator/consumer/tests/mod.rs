@@ -8,6 +8,7 @@ mod connections;
 mod describing;
 mod heartbeats;
 mod history;
+mod huge_groups;
 mod interleaving;
 mod joining;
 mod leaving;
