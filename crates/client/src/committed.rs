@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytestring::ByteString;
 use kohort_group::coordinator::REWIND_MARK;
 use kohort_wire::{ApiKey, codec::Versions, messages::*};
+use rustc_hash::FxHashMap;
 
 use crate::{
     Each, Error, Result, Subject, TopicPartition, Uuid,
@@ -57,13 +58,19 @@ pub(crate) struct Committer {
     pub(crate) consumer_protocol: bool,
 }
 
+/// The ids of topics, by name.
+pub(crate) type TopicIds = FxHashMap<ByteString, Uuid>;
+
 /// What `group_id` has committed for `partitions`, or for all. `member` is who asks, in the
-/// consumer protocol. With `stable`, offsets of open transactions are waited for.
+/// consumer protocol. With `stable`, offsets of open transactions are waited for. If the `ids` of all
+/// topics are known, offsets of an earlier topic with the same name are not returned; brokers that
+/// don't know version 10 are asked by name.
 pub(crate) async fn committed_offsets(
     cluster: &Cluster,
     group_id: &str,
     member: Option<&Committer>,
     partitions: Option<&[TopicPartition]>,
+    ids: &TopicIds,
     stable: bool,
     timeout: Duration,
 ) -> Result<Each<TopicPartition, Option<CommittedOffset>>> {
@@ -77,21 +84,29 @@ pub(crate) async fn committed_offsets(
             .collect::<Vec<_>>()
     });
     let to = Destination::Group(group_id.into());
-    let request = |version| request(group_id, member, topics.as_deref(), stable, version);
-    // Version 10 names topics by id; that brings nothing here. All partitions can be asked for
-    // since version 2.
-    let versions = Versions::new(if partitions.is_some() { 1 } else { 2 }, 9);
+    let request = |version| request(group_id, member, topics.as_deref(), ids, stable, version);
+    // All partitions can be asked for since version 2; version 10 names topics by id.
+    let oldest = if partitions.is_some() { 1 } else { 2 };
+    let has_ids =
+        |partitions: &[TopicPartition]| partitions.iter().all(|name| ids.contains_key(&name.topic));
+    let newest = if partitions.is_some_and(has_ids) {
+        10
+    } else {
+        9
+    };
+    let versions = Versions::new(oldest, newest);
     let lane = Lane::Group;
     let ask = cluster.ask_within(&to, lane, versions, timeout, request, |response| {
         retried(group_id, response)
     });
-    Ok(results(ask.await?))
+    Ok(results(ask.await?, ids))
 }
 
 fn request(
     group_id: &str,
     member: Option<&Committer>,
     topics: Option<&[(ByteString, Vec<i32>)]>,
+    ids: &TopicIds,
     stable: bool,
     version: i16,
 ) -> OffsetFetchRequest {
@@ -116,8 +131,8 @@ fn request(
         topics
             .map(|(name, indexes)| OffsetFetchRequestTopics {
                 name: name.clone(),
+                topic_id: ids.get(name).copied().unwrap_or_default(),
                 partition_indexes: indexes.clone(),
-                ..Default::default()
             })
             .collect()
     });
@@ -155,7 +170,11 @@ fn retried(group_id: &str, response: &OffsetFetchResponse) -> Result<()> {
     }
 }
 
-fn results(response: OffsetFetchResponse) -> Each<TopicPartition, Option<CommittedOffset>> {
+fn results(
+    response: OffsetFetchResponse,
+    ids: &TopicIds,
+) -> Each<TopicPartition, Option<CommittedOffset>> {
+    let names: FxHashMap<Uuid, &ByteString> = ids.iter().map(|(name, id)| (*id, name)).collect();
     let mut results = Vec::new();
     for topic in response.topics {
         for p in topic.partitions {
@@ -165,8 +184,10 @@ fn results(response: OffsetFetchResponse) -> Each<TopicPartition, Option<Committ
         }
     }
     for topic in response.groups.into_iter().flat_map(|group| group.topics) {
+        let by_id = names.get(&topic.topic_id).filter(|_| topic.name.is_empty());
+        let topic_name = by_id.map_or(&topic.name, |name| *name);
         for p in topic.partitions {
-            let name = TopicPartition::new(&*topic.name, p.partition_index);
+            let name = TopicPartition::new(topic_name.clone(), p.partition_index);
             let answer = (p.committed_offset, p.committed_leader_epoch, p.metadata);
             results.push(result(name, p.error_code, answer));
         }
@@ -257,4 +278,40 @@ pub(crate) fn commit_response(response: OffsetCommitResponse) -> Each<TopicParti
         }
     }
     results
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_asked_for_and_told_apart_by_the_ids_of_topics() {
+        let (name, id) = (ByteString::from("orders"), Uuid::from_bytes([7; 16]));
+        let ids = TopicIds::from_iter([(name.clone(), id)]);
+        let topics = [(name, vec![3])];
+        let mut asked = request("g", None, Some(&topics), &ids, true, 10).groups;
+        let topic = asked.pop().unwrap().topics.unwrap().pop().unwrap();
+        assert_eq!((topic.topic_id, topic.partition_indexes), (id, vec![3]));
+
+        let answer = |topic_id| OffsetFetchResponse {
+            groups: vec![OffsetFetchResponseGroup {
+                topics: vec![OffsetFetchResponseTopics {
+                    topic_id,
+                    partitions: vec![OffsetFetchResponsePartitions {
+                        partition_index: 3,
+                        committed_offset: 5,
+                        ..Default::default()
+                    }],
+                    ..Default::default()
+                }],
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let (partition, committed) = results(answer(id), &ids).pop().unwrap();
+        assert_eq!(partition, TopicPartition::new("orders", 3));
+        assert_eq!(committed.unwrap().unwrap().offset, 5);
+        let (partition, _) = results(answer(Uuid::from_bytes([8; 16])), &ids).pop().unwrap();
+        assert_ne!(partition.topic, "orders");
+    }
 }

@@ -14,7 +14,7 @@ use kohort_wire::{ApiKey, ErrorCode, codec::Versions, messages::*};
 use crate::{
     CommittedOffset, Each, Error, IsolationLevel, OffsetSpec, Result, Subject, TopicPartition,
     by_leader::by_topic,
-    committed::{commit_request, commit_response, committed_offsets},
+    committed::{TopicIds, commit_request, commit_response, committed_offsets},
     list_offsets::list_offsets,
     rpc::{Cluster, Destination, Lane},
 };
@@ -171,7 +171,16 @@ async fn committed(
     partitions: &[TopicPartition],
 ) -> Result<BTreeMap<TopicPartition, Option<CommittedOffset>>> {
     let timeout = cluster.config().api_timeout;
-    let asked = committed_offsets(cluster, group_id, None, Some(partitions), true, timeout);
+    let by_name = TopicIds::default();
+    let asked = committed_offsets(
+        cluster,
+        group_id,
+        None,
+        Some(partitions),
+        &by_name,
+        true,
+        timeout,
+    );
     all(asked.await?)
 }
 

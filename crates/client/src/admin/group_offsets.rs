@@ -10,7 +10,7 @@ use super::{Admin, group, groups::subject, repeated, retriable};
 use crate::{
     CommittedOffset, Each, Result, Subject, TopicPartition,
     by_leader::by_topic,
-    committed::{check_numbers, commit_request, commit_response, committed_offsets},
+    committed::{TopicIds, check_numbers, commit_request, commit_response, committed_offsets},
     error::check,
     rpc::Lane,
 };
@@ -24,7 +24,16 @@ impl Admin {
         partitions: Option<&[TopicPartition]>,
     ) -> Result<Each<TopicPartition, Option<CommittedOffset>>> {
         let timeout = self.cluster.config().api_timeout;
-        committed_offsets(&self.cluster, group_id, None, partitions, true, timeout).await
+        committed_offsets(
+            &self.cluster,
+            group_id,
+            None,
+            partitions,
+            &TopicIds::default(),
+            true,
+            timeout,
+        )
+        .await
     }
 
     /// Sets what a group has committed. It must have no members. Negative offsets and leader epochs are

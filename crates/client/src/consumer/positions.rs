@@ -114,9 +114,21 @@ impl Consumer {
             ));
         };
         let timeout = self.shared.cluster.config().api_timeout;
-        let member = self.shared.lock().committer.clone();
+        let (member, ids) = {
+            let state = self.shared.lock();
+            (state.committer.clone(), state.topic_ids(partitions))
+        };
         let (cluster, member) = (&self.shared.cluster, member.as_ref());
-        committed_offsets(cluster, group_id, member, Some(partitions), true, timeout).await
+        committed_offsets(
+            cluster,
+            group_id,
+            member,
+            Some(partitions),
+            &ids,
+            true,
+            timeout,
+        )
+        .await
     }
 }
 

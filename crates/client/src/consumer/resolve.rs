@@ -9,7 +9,8 @@ use super::{
     shared::Shared,
 };
 use crate::{
-    Error, OffsetSpec, TopicPartition, committed::committed_offsets, list_offsets::list_offsets,
+    Error, OffsetSpec, Result, TopicPartition, committed::committed_offsets,
+    list_offsets::list_offsets, rpc::Topics,
 };
 
 /// Finds where the group has committed; where it has not, `auto.offset.reset` counts.
@@ -22,18 +23,33 @@ pub(super) async fn find_committed(shared: &Shared, partitions: Vec<(TopicPartit
     };
     let leases: FxHashMap<_, _> = partitions.iter().cloned().collect();
     let names: Vec<_> = partitions.into_iter().map(|(name, _)| name).collect();
-    let member = shared.lock().committer.clone();
+    let (member, ids) = {
+        let state = shared.lock();
+        (state.committer.clone(), state.topic_ids(&names))
+    };
     let timeout = shared.cluster.config().api_timeout;
     let found = committed_offsets(
         &shared.cluster,
         group_id,
         member.as_ref(),
         Some(&names),
+        &ids,
         true,
         timeout,
     );
     match found.await {
         Ok(results) => {
+            let is_replaced = |result: &Result<_>| {
+                let error = result.as_ref().err();
+                error.and_then(Error::code) == Some(ErrorCode::UNKNOWN_TOPIC_ID)
+            };
+            if results.iter().any(|(_, result)| is_replaced(result)) {
+                // A topic was deleted, and perhaps created again: its new id is needed.
+                let topics = names.iter().map(|name| name.topic.clone()).collect();
+                if let Err(error) = shared.cluster.refresh(&Topics::Named(topics)).await {
+                    tracing::debug!(%error, "topics could not be looked up");
+                }
+            }
             for (name, result) in results {
                 let Some(lease) = leases.get(&name) else {
                     continue;

@@ -16,7 +16,10 @@ use super::{
 };
 use crate::{
     ByteString, CommittedOffset, Error, IsolationLevel, Result, TopicPartition, Uuid,
-    committed::Committer, measure::Consumed, memory::Memory, rpc::Cluster,
+    committed::{Committer, TopicIds},
+    measure::Consumed,
+    memory::Memory,
+    rpc::Cluster,
 };
 
 /// Of how many decompressed batches, and of which, the memory is kept for reuse.
@@ -344,6 +347,18 @@ impl State {
             partition.is_assigned_by_id = true;
             partition.is_replacement = is_replacement;
         }
+    }
+
+    /// The ids of the topics of these partitions, as far as they are known.
+    pub(super) fn topic_ids<'a>(
+        &self,
+        partitions: impl IntoIterator<Item = &'a TopicPartition>,
+    ) -> TopicIds {
+        let ids = partitions.into_iter().filter_map(|name| {
+            let id = self.partitions.get(name)?.topic_id?;
+            Some((name.topic.clone(), id))
+        });
+        ids.collect()
     }
 
     /// Compares the ids of topics with those that brokers know. Where a topic was deleted and created
