@@ -185,12 +185,27 @@ impl Describe {
             self.output.print(&table)?;
         }
         if is_offsets {
-            for group in described.iter().filter(|group| group.members.is_empty()) {
-                remark(format_args!("group {} has no members", group.group_id));
-            }
+            remark_empty(&described);
         }
         remarks.iter().for_each(remark);
         failures.finish()
+    }
+}
+
+/// Says which groups have no members, or of many groups how many.
+fn remark_empty(described: &[GroupDescription]) {
+    const NAMED_MAX: usize = 5;
+    let empty = || described.iter().filter(|group| group.members.is_empty());
+    let count = empty().count();
+    if count > NAMED_MAX {
+        remark(format_args!(
+            "{count} of {} groups have no members",
+            described.len()
+        ));
+        return;
+    }
+    for group in empty() {
+        remark(format_args!("group {} has no members", group.group_id));
     }
 }
 

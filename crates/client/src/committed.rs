@@ -311,7 +311,9 @@ mod tests {
         let (partition, committed) = results(answer(id), &ids).pop().unwrap();
         assert_eq!(partition, TopicPartition::new("orders", 3));
         assert_eq!(committed.unwrap().unwrap().offset, 5);
-        let (partition, _) = results(answer(Uuid::from_bytes([8; 16])), &ids).pop().unwrap();
+        let (partition, _) = results(answer(Uuid::from_bytes([8; 16])), &ids)
+            .pop()
+            .unwrap();
         assert_ne!(partition.topic, "orders");
     }
 }
