@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use common::{
     ALL, NOW, Seen, append, batch, batch_with, batches_from, records_from, sim_disk::SimDisk, small,
 };
-use kohort_log::{CleanupPolicy, Log, LogConfig};
+use kohort_log::{CleanupPolicy, Log, LogConfig, LogError, Origin};
 use kohort_wire::{ErrorCode, records::Compression};
 use proptest::prelude::*;
 
@@ -324,6 +324,39 @@ fn segments_that_compaction_left_small_become_one_the_next_time() {
     roll(&log);
     log.maintain(NOW).unwrap();
     assert!(log.segment_count() < 5, "{}", log.segment_count());
+}
+
+/// The state of a group may be larger than a segment that somebody made small.
+#[test]
+fn a_batch_of_the_coordinator_may_be_larger_than_a_segment() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::open(folder.path(), config()).unwrap();
+    let long = "v".repeat(2_000);
+    let huge = batch(&[(Some("a"), Some(&long), NOW)]);
+    let appended = |log: &Log, batches: &[u8]| log.append(batches, Origin::Coordinator, 0, NOW);
+    for round in 0..3 {
+        set(&log, "b", Some(&format!("{round}")));
+        appended(&log, &huge).unwrap();
+    }
+    // Several batches can be appended one after the other.
+    let several = [&huge[..], &huge[..]].concat();
+    for (refused, origin) in [
+        (&several[..], Origin::Coordinator),
+        (&huge[..], Origin::Client),
+    ] {
+        let refused = log.append(refused, origin, 0, NOW).unwrap_err();
+        assert!(matches!(refused, LogError::LargerThanSegment { .. }));
+    }
+    roll(&log);
+    log.maintain(NOW).unwrap();
+    log.close().unwrap();
+    let log = Log::open(folder.path(), config()).unwrap();
+    let kept = without_filler(&log);
+    let kept: Vec<_> = kept
+        .iter()
+        .map(|seen| (seen.offset, seen.value.as_deref()))
+        .collect();
+    assert_eq!(kept, [(4, Some("2")), (5, Some(&*long))]);
 }
 
 proptest! {

@@ -28,6 +28,12 @@ pub(super) enum AppendError {
     Build(#[from] BuildError),
 }
 
+#[cfg(test)]
+thread_local! {
+    /// Whether the appends of shards on this thread fail, as on a full disk.
+    pub(super) static DISK_IS_FULL: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
 /// Appends records as one batch, or, if there are very many, as several. Batches that do not fit into
 /// one segment together are appended one after the other. Gives the log, and the offset behind the
 /// records.
@@ -37,6 +43,10 @@ pub(super) fn append(
     now_ms: i64,
 ) -> Result<(Arc<Log>, i64), AppendError> {
     let log = partition.log()?;
+    #[cfg(test)]
+    if DISK_IS_FULL.get() {
+        return Err(LogError::Closed.into());
+    }
     let bytes_max = log.config().segment_bytes as usize;
     let mut end = log.end_offset();
     for batches in together(encode(records, now_ms)?, bytes_max) {

@@ -3,6 +3,8 @@
 mod append;
 mod connections;
 mod history;
+#[cfg(test)]
+mod huge_groups;
 mod load;
 mod pacing;
 mod shard;
@@ -441,12 +443,7 @@ mod tests {
         node.catalog.create_topics(vec![topic], 100, false).await;
         assert_eq!(commit(node, 5).await, ErrorCode::NONE);
         // From now on nothing fits.
-        let shrunk = node.catalog.change_settings(|edit| {
-            let settings = edit.topic(OFFSETS_TOPIC).unwrap();
-            settings.insert("internal.segment.bytes".to_owned(), "1".to_owned());
-            Ok(())
-        });
-        shrunk.await.unwrap();
+        append::DISK_IS_FULL.set(true);
         let mut loaded = async || while !log.recv().await.unwrap().contains("loaded: 1 groups") {};
         loaded().await;
         let from = tokio::time::Instant::now();

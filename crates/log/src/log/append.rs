@@ -26,7 +26,7 @@ pub enum Origin {
     /// A client's batches: everything is checked.
     Client,
     /// The coordinator's own batches, which it built: only their lengths are checked, and they may
-    /// be larger than `max.message.bytes`.
+    /// be larger than `max.message.bytes` and, one at a time, than `segment.bytes`.
     Coordinator,
 }
 
@@ -67,10 +67,16 @@ impl Log {
         let config = self.config();
         // The long part, without a lock.
         let mut validated = validate(&config, origin, batches, leader_epoch, now_ms)?;
-        if validated.bytes.len() > config.segment_bytes as usize {
+        // A batch of the coordinator's is a change that it has made already. If it is larger than a
+        // segment, it is a segment of its own.
+        let limit = match origin {
+            Origin::Coordinator if validated.batches.len() == 1 => i32::MAX as usize,
+            Origin::Coordinator | Origin::Client => config.segment_bytes as usize,
+        };
+        if validated.bytes.len() > limit {
             return Err(LogError::LargerThanSegment {
                 size: validated.bytes.len(),
-                limit: config.segment_bytes as usize,
+                limit,
             });
         }
 
