@@ -273,6 +273,9 @@ pub(super) const ALL: &[Difference] = &[
                         kafka.contains("GROUP_ID_NOT_FOUND")
                             && !kohort.contains("GROUP_ID_NOT_FOUND")
                     }
+                    Step::ListGroups { .. } => {
+                        kafka.contains("groups: []") && !kohort.contains("groups: []")
+                    }
                     _ => false,
                 }
         },
