@@ -213,6 +213,11 @@ impl ConsumerGroup {
         &self.subscriptions
     }
 
+    /// The whole group has been loaded.
+    pub(crate) fn loaded(&mut self) {
+        self.subscriptions.loaded();
+    }
+
     /// The group has looked at all topics that it subscribes to.
     pub(crate) fn has_seen_changes(&mut self) {
         self.subscriptions.forget_changes();

@@ -112,17 +112,20 @@ impl ConsumerGroup {
         }
         let topics_max = config.group_topics_max;
         // Only near the limit does it matter which of the topics the group has already.
-        if self.subscriptions().topic_count() + subscribing.topics.len() <= topics_max {
+        let subscriptions = self.subscriptions();
+        if subscriptions.named_topics() + subscribing.topics.len() <= topics_max {
             return Ok(());
         }
         let added = subscribing.topics.iter();
-        let added = added.filter(|topic| !self.subscribes_to(topic)).count();
+        let added = added
+            .filter(|topic| subscriptions.members_naming(topic) == 0)
+            .count();
         let dropped = before.into_iter().flat_map(|before| before.topics.iter());
         let dropped = dropped
-            .filter(|topic| self.subscriptions().is_of_one_member(topic))
+            .filter(|topic| subscriptions.members_naming(topic) == 1)
             .filter(|topic| subscribing.topics.binary_search(&&***topic).is_err())
             .count();
-        let group_topics = self.subscriptions().topic_count() + added - dropped;
+        let group_topics = subscriptions.named_topics() + added - dropped;
         if group_topics > topics_max && added > dropped {
             return Err(Refusal::invalid(format!(
                 "With this member the group would subscribe to {group_topics} topics; \

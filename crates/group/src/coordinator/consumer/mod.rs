@@ -65,6 +65,7 @@ impl Shard {
         let Some(mut consumer) = self.consumer_step(group_id, step) else {
             return;
         };
+        consumer.group.loaded();
         if !consumer.group.is_empty() {
             let loaded = What::Loaded {
                 protocol: Protocol::Consumer,

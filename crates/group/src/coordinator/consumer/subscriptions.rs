@@ -12,6 +12,8 @@ use crate::coordinator::Id;
 pub(crate) struct Subscriptions {
     /// By topic: how many members name it, and how many regular expressions match it.
     topics: BTreeMap<Id, Count>,
+    /// How many topics members name.
+    named_topics: usize,
     /// How the set of topics has changed since [`forget_changes`](Subscriptions::forget_changes).
     changes: TopicSetChanges,
     /// Bytes of metadata that all members bring.
@@ -63,7 +65,9 @@ impl Subscriptions {
     fn add(&mut self, profile: &Profile) {
         self.metadata_bytes += profile.metadata_bytes();
         for topic in profile.topics.iter() {
-            self.add_topic(topic, |count| count.by_name += 1);
+            let count = self.add_topic(topic);
+            count.by_name += 1;
+            self.named_topics += usize::from(count.by_name == 1);
         }
         if let Some(regex) = &profile.regex {
             *self.regexes.entry(regex.clone()).or_default() += 1;
@@ -85,7 +89,11 @@ impl Subscriptions {
     pub(crate) fn remove(&mut self, profile: &Profile) {
         self.metadata_bytes -= profile.metadata_bytes();
         for topic in profile.topics.iter() {
-            self.remove_topic(topic, |count| count.by_name -= 1);
+            if let Some(count) = self.topics.get_mut(topic) {
+                count.by_name -= 1;
+                self.named_topics -= usize::from(count.by_name == 0);
+            }
+            self.remove_unused(topic);
         }
         if let Some(regex) = &profile.regex {
             decrement(&mut self.regexes, regex);
@@ -103,31 +111,32 @@ impl Subscriptions {
 
     pub(crate) fn add_resolved(&mut self, topics: &[Id]) {
         for topic in topics {
-            self.add_topic(topic, |count| count.by_regex += 1);
+            self.add_topic(topic).by_regex += 1;
         }
     }
 
     pub(crate) fn remove_resolved(&mut self, topics: &[Id]) {
         for topic in topics {
-            self.remove_topic(topic, |count| count.by_regex -= 1);
-        }
-    }
-
-    fn add_topic(&mut self, topic: &Id, change: impl FnOnce(&mut Count)) {
-        if let Some(count) = self.topics.get_mut(topic) {
-            return change(count);
-        }
-        change(self.topics.entry(topic.clone()).or_default());
-        self.changes.add(topic);
-    }
-
-    fn remove_topic(&mut self, topic: &Id, change: impl FnOnce(&mut Count)) {
-        if let Some(count) = self.topics.get_mut(topic) {
-            change(count);
-            if count.by_name + count.by_regex == 0 {
-                self.topics.remove(topic);
-                self.changes.remove(topic);
+            if let Some(count) = self.topics.get_mut(topic) {
+                count.by_regex -= 1;
             }
+            self.remove_unused(topic);
+        }
+    }
+
+    fn add_topic(&mut self, topic: &Id) -> &mut Count {
+        if !self.topics.contains_key(topic) {
+            self.changes.add(topic);
+        }
+        self.topics.entry(topic.clone()).or_default()
+    }
+
+    /// Removes a topic that nothing subscribes to any more.
+    fn remove_unused(&mut self, topic: &Id) {
+        let count = self.topics.get(topic);
+        if count.is_some_and(|count| count.by_name + count.by_regex == 0) {
+            self.topics.remove(topic);
+            self.changes.remove(topic);
         }
     }
 
@@ -145,15 +154,25 @@ impl Subscriptions {
         }
     }
 
-    /// How many topics the group subscribes to.
-    pub(crate) fn topic_count(&self) -> usize {
-        self.topics.len()
+    /// The members have been loaded. The first look at their topics goes over all of them, whatever
+    /// the log says that came and went before.
+    pub(crate) fn loaded(&mut self) {
+        self.changes = TopicSetChanges::default();
     }
 
-    /// Whether a single member, and no regular expression, is why the group subscribes to a topic.
-    pub(crate) fn is_of_one_member(&self, topic: &str) -> bool {
-        let count = self.topics.get(topic);
-        count.is_some_and(|count| count.by_name == 1 && count.by_regex == 0)
+    /// Whether there are no topics.
+    pub(crate) fn has_no_topics(&self) -> bool {
+        self.topics.is_empty()
+    }
+
+    /// How many topics the members name.
+    pub(crate) fn named_topics(&self) -> usize {
+        self.named_topics
+    }
+
+    /// How many members name the topic.
+    pub(crate) fn members_naming(&self, topic: &str) -> usize {
+        self.topics.get(topic).map_or(0, |count| count.by_name)
     }
 
     /// Bytes of metadata that all members bring.

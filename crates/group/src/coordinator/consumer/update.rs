@@ -168,7 +168,7 @@ impl ConsumerStep<'_, '_> {
         let (look, group) = self.topics_and_group();
         let subscriptions = group.subscriptions();
         match changed {
-            Some(changed) if subscriptions.topic_count() > 0 => {
+            Some(changed) if !subscriptions.has_no_topics() => {
                 look.at_changes(changed, &subscriptions.changes().removed);
             }
             Some(changed) => look.at_changes(changed, &BTreeSet::new()),

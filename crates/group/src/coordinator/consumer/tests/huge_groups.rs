@@ -45,7 +45,7 @@ fn a_change_costs_what_has_changed_and_not_what_the_group_is() {
     let group = &world.shard.groups["group"];
     let group = group.consumer().expect("a consumer group");
     assert!(group.subscriptions().changes().added.is_empty());
-    assert_eq!(group.subscriptions().topic_count(), 10 * 3_990 + 10);
+    assert_eq!(group.subscriptions().named_topics(), 10 * 3_990 + 10);
 
     subscribe_also(&mut members[3], "orders");
     let (records, bytes) = written(&mut world, &mut members[3]);
