@@ -74,12 +74,11 @@ pub(super) const ALL: &[Difference] = &[
             let Step::ConsumerHeartbeat(heartbeat) = step else {
                 return false;
             };
-            // Another slot that heartbeats under the member's id takes it to an epoch of which the
-            // member's own slot knows nothing.
+            // Slots that heartbeat under one member id take it to epochs that the others don't know.
             let is_previous_epoch = heartbeat.who.epoch != Epoch::Own(0)
                 || before.iter().any(|step| {
                     matches!(step, Step::ConsumerHeartbeat(other)
-                        if other.who.id == Id::Of(heartbeat.who.slot))
+                        if matches!(other.who.id, Id::Of(_)))
                 });
             let Some((before, _)) = kohort.split_once("assignment: Some(") else {
                 return false;
