@@ -30,7 +30,7 @@ macro_rules! setters {
     };
 }
 
-/// The same for texts of which there may be none.
+/// The same for optional texts.
 macro_rules! text_setters {
     ($builder:ident, $config:ident: $($name:ident),+ $(,)?) => {
         impl $builder {
@@ -85,7 +85,7 @@ macro_rules! client_setters {
                 self
             }
 
-            /// Who we are: [`Security::sasl`](crate::rpc::Security::sasl).
+            /// How the client authenticates: [`Security::sasl`](crate::rpc::Security::sasl).
             pub fn sasl(mut self, sasl: Sasl) -> $builder {
                 self.$($path).+.security.sasl = Some(sasl);
                 self

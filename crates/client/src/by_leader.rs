@@ -107,7 +107,7 @@ pub(crate) async fn by_leader<T: Clone, V>(
 
 type ByBroker<T> = FxHashMap<i32, Vec<(TopicPartition, T)>>;
 
-/// Who leads what; and the partitions without a leader, as errors.
+/// Partitions by their leaders, and those without a leader as errors.
 async fn share_out<T: Clone, V>(
     cluster: &Cluster,
     api: ApiKey,

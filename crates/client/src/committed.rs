@@ -47,7 +47,7 @@ impl From<i64> for CommittedOffset {
     }
 }
 
-/// Who commits or asks.
+/// The member that commits or asks.
 #[derive(Debug, Clone)]
 pub(crate) struct Committer {
     pub(crate) member_id: ByteString,

@@ -83,7 +83,7 @@ impl fmt::Debug for Consumed {
 }
 
 impl Drop for Consumed {
-    /// Whoever has the partition next tells how far behind it is.
+    /// The next owner of the partition reports its lag.
     fn drop(&mut self) {
         self.lag.set(0.0);
     }

@@ -38,7 +38,7 @@ impl Memory {
         }
     }
 
-    /// The bytes of a batch, whose memory comes back when nobody has them any more.
+    /// The bytes of a batch. Their memory is returned when the last reference is dropped.
     pub(crate) fn lend(self: &Arc<Memory>, memory: Vec<u8>) -> Bytes {
         Bytes::from_owner(Lent {
             memory,

@@ -423,7 +423,7 @@ pub(crate) async fn cancel(cluster: &Cluster, group_id: &str) -> Result<Vec<Rewi
     let results = crate::Admin::new(cluster.clone())
         .alter_group_offsets(group_id, &offsets)
         .await?;
-    // It has happened in between, or somebody else was faster.
+    // It has happened in the meantime, or another client was faster.
     let is_over = |(_, result): &(_, Result<()>)| {
         let code = result.as_ref().err().and_then(Error::code);
         code == Some(ErrorCode::INVALID_REQUEST)

@@ -116,8 +116,8 @@ fn retriable(result: Result<()>) -> Result<()> {
     }
 }
 
-/// An answer with which a second attempt is refused if one before, of which nothing is known, was
-/// carried out.
+/// Makes an error of a response that may only mean that an earlier attempt, whose response was lost,
+/// succeeded.
 fn repeated<T>(result: Result<T>, refusal: ErrorCode, earlier: Option<&Error>) -> Result<T> {
     match (result, earlier) {
         (Err(answer), Some(earlier)) if answer.code() == Some(refusal) => Err(Error::Repeated {

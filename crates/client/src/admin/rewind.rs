@@ -9,13 +9,14 @@ use crate::{
 };
 
 impl Admin {
-    /// Has a group go on elsewhere in these partitions, and waits until it does. Gives what was
-    /// committed before, and what is now.
+    /// Moves the group's position in these partitions, and returns once that is done. Returns what was
+    /// committed before, and what is committed now.
     ///
-    /// On `kohort serve` this works while the members run: they give up the partitions, and whoever
-    /// gets them starts at the new offset, whatever a former owner commits; nothing else in the group
-    /// stops. It takes as long as the owners take to give the partitions up, at most their rebalance
-    /// timeouts; this waits for ten minutes. On other clusters it works for groups without members.
+    /// On `kohort serve` this works while the members run: they release the partitions, and the next
+    /// owners start at the new offsets. Commits of the former owners no longer count, and nothing else
+    /// in the group stops. It takes as long as the owners need to release the partitions, at most
+    /// their rebalance timeouts; this waits up to ten minutes. On other clusters it works for groups
+    /// without members.
     ///
     /// All of it happens, or nothing: what cannot be found, or lies outside of the log, is an error
     /// that names the partition. To see first what would happen, or to clamp offsets:
@@ -85,8 +86,9 @@ impl Admin {
         rewind::pending(&self.cluster, group_id).await
     }
 
-    /// Gives up the rewind of the group that is under way: nothing that is committed changes, and its
-    /// partitions are handed out again. Whoever asked for it is told. Gives what would have happened.
+    /// Cancels the pending rewind of the group: committed offsets stay as they are, and the partitions
+    /// are assigned again. The client that asked for the rewind gets an error. Returns what would have
+    /// been done.
     ///
     /// # Errors
     ///

@@ -64,7 +64,7 @@ impl AbortedTransactions {
 }
 
 /// Whether a transactional control batch is the marker at the end of a transaction. Compaction can
-/// leave a marker's batch without its record; the transaction ends there all the same.
+/// leave a marker's batch without its record; the transaction still ends there.
 fn ends_transaction(batch: &Batch, decompressed_bytes_max: usize) -> Result<bool, RecordsError> {
     let records = batch.records(decompressed_bytes_max)?;
     let Some(record) = records.iter().next() else {

@@ -72,8 +72,8 @@ pub struct ConsumerConfig {
     /// it). Default 3 s.
     pub heartbeat_interval: Duration,
     /// `max.poll.interval.ms`: how long the application may take between two polls before its
-    /// partitions are given to others; and how long it may take to let go of partitions. Default
-    /// 5 min.
+    /// partitions are given to other members, and how long it may take to release revoked partitions.
+    /// Default 5 min.
     pub poll_interval_max: Duration,
     /// `max.poll.records`: how many records one poll returns at most. Default 500.
     pub poll_records_max: usize,

@@ -23,7 +23,7 @@ pub(super) struct Asked {
     pub(super) offset: i64,
 }
 
-/// Takes over an answer. Returns the topics of which news is needed.
+/// Takes a response. Returns the topics whose metadata has to be refreshed.
 pub(super) fn apply(
     shared: &Shared,
     broker: i32,

@@ -1,4 +1,4 @@
-//! What a Fetch brought for one partition, taken apart as the application wants it.
+//! The fetched batches of one partition, cut into records as the application asks for them.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) struct Fetched {
     /// How much of the prefetched bytes it is.
     pub(super) size: usize,
     batches: Bytes,
-    /// A batch of which a part has been handed out.
+    /// A batch that was handed out in part.
     open: Option<(BatchHeader, Bytes)>,
     aborted: AbortedTransactions,
     /// What is to be read next.

@@ -133,7 +133,7 @@ impl InOrder {
     /// away, is left out. Returns whether later ones are under way, whose outcome decides.
     pub(super) fn is_overtaken(&mut self) -> bool {
         let mut state = self.shared.lock();
-        // What is assigned by hand goes to nobody else.
+        // Manually assigned partitions go to no other member.
         let subscribed = state.subscribed;
         let mut wait = false;
         let lost = &mut self.lost;
@@ -174,7 +174,7 @@ impl InOrder {
                 let commits = &mut partition.commits;
                 commits.under_way.retain(|other| *other != place.number);
                 commits.done = commits.done.max(place.number);
-                // Who has gone elsewhere since has not finished with what comes before.
+                // After a seek, the records before the new position are not finished.
                 let finished = place.lease == partition.lease;
                 partition.committed_at(offset, finished);
             }

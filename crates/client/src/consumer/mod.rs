@@ -302,7 +302,7 @@ impl Consumer {
             }
         }
         drop(state);
-        // Held records of partitions that are gone keep nobody waiting.
+        // Revocations don't wait for held records of partitions that are gone.
         self.shared.released.notify_waiters();
         self.shared.work.notify_one();
         Ok(())
@@ -643,7 +643,7 @@ impl Consumer {
     /// # Errors
     ///
     /// Those of [`commit`](Consumer::commit), if something that is finished could not be committed.
-    /// The consumer has ended all the same.
+    /// The consumer has ended nevertheless.
     pub async fn close(self) -> Result<()> {
         self.close_within(Duration::from_secs(30)).await
     }

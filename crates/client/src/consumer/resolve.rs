@@ -150,7 +150,7 @@ pub(super) async fn find_by_time(
         }
     }
     shared.work.notify_one();
-    // Whoever waits for a position.
+    // Wakes calls that wait for a position.
     shared.ready.notify_waiters();
 }
 

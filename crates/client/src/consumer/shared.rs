@@ -22,11 +22,11 @@ use crate::{
     rpc::Cluster,
 };
 
-/// Of how many decompressed batches, and of which, the memory is kept for reuse.
+/// Limits of the buffer pool: how many decompression buffers to keep, and the largest worth keeping.
 const BATCHES_KEPT_MAX: usize = 16;
 const BATCH_BYTES_KEPT_MAX: usize = 512 << 10;
 
-/// What the application's handle and the tasks of a consumer have in common.
+/// What the application's handles and the consumer's tasks share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) config: ConsumerConfig,
@@ -53,7 +53,7 @@ pub(super) struct State {
     /// Empty if there is none.
     group_id: ByteString,
     pub(super) partitions: FxHashMap<TopicPartition, Partition>,
-    /// Partitions of which something has been fetched, in the order in which it is their turn.
+    /// Partitions with fetched records, in the order of their turns.
     turns: VecDeque<TopicPartition>,
     pub(super) fetched_bytes: usize,
     errors: VecDeque<Error>,
@@ -73,7 +73,7 @@ pub(super) struct State {
     pub(super) commit_failure: Option<Error>,
     /// Whether the group decides what is read.
     pub(super) subscribed: bool,
-    /// Who commits: the member of the group that this is at present.
+    /// The member that commits: this consumer's current membership.
     pub(super) committer: Option<Committer>,
     /// Why the member gave up; until the application subscribes again.
     pub(super) broken: Option<Error>,
@@ -323,7 +323,7 @@ impl State {
     }
 
     pub(super) fn report(&mut self, error: Error) {
-        // Who does not ask for a long time need not get them all.
+        // An application that does not poll for a long time does not need all of them.
         if self.errors.len() < 100 {
             self.errors.push_back(error);
         }

@@ -37,7 +37,7 @@ pub struct RecordStream<'a> {
 
 impl<'a> RecordStream<'a> {
     pub(super) fn new(consumer: &'a mut Consumer) -> RecordStream<'a> {
-        // The handle is borrowed mutably, so that nobody else reads through it.
+        // The handle stays borrowed mutably, so that nothing else reads through it.
         let consumer = &*consumer;
         let records = unfold(consumer, async |consumer| match consumer.next().await {
             Err(Error::Closed) => None,

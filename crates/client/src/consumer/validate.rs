@@ -27,7 +27,7 @@ pub(super) struct Doubt {
     pub(super) current_epoch: i32,
 }
 
-/// Asks the leader `broker`. Returns the topics of which news is needed.
+/// Asks the leader `broker`. Returns the topics whose metadata has to be refreshed.
 pub(super) async fn validate(
     shared: &Shared,
     broker: i32,

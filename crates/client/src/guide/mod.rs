@@ -31,9 +31,9 @@
 //! ```
 //!
 //! or as plain values ([`ConsumerConfig`](crate::ConsumerConfig),
-//! [`ProducerConfig`](crate::ProducerConfig), [`ClientConfig`](crate::ClientConfig)), where it is
-//! said what each means and what it is if nothing is said. What is unknown, out of range or
-//! contradicts something else is an error that names the setting.
+//! [`ProducerConfig`](crate::ProducerConfig), [`ClientConfig`](crate::ClientConfig)), which document
+//! each setting and its default. A setting that is unknown, out of range, or contradicts another one is
+//! an error that names it.
 //!
 //! # At least once
 //!
@@ -147,7 +147,7 @@
 //!   background, if that can be done within two seconds.
 //! - [`send`](crate::Producer::send): the record is taken back. Once `send` has returned, it is written
 //!   whether its [`Delivery`](crate::producer::Delivery) is awaited or dropped.
-//! - [`flush`](crate::Producer::flush): what is there is sent without waiting for more all the same.
+//! - [`flush`](crate::Producer::flush): waiting records are sent without further delay.
 //!
 //! # When something fails
 //!
@@ -282,11 +282,11 @@
 //! # }
 //! ```
 //!
-//! Certificates and keys are read in PEM, whoever is trusted by the operating system is trusted
-//! unless something else is said, and the names of brokers are always checked. A store of Java's
-//! becomes PEM by `keytool -list -rfc -keystore truststore.jks > truststore.pem`.
+//! Certificates and keys are read in PEM. By default, the operating system's certificate authorities are
+//! trusted. Host names of brokers are always verified. To convert a Java trust store to PEM, use
+//! `keytool -list -rfc -keystore truststore.jks > truststore.pem`.
 //!
-//! For OAUTHBEARER the program gives tokens, whenever a connection is made:
+//! For OAUTHBEARER the program provides a token for each new connection:
 //!
 //! ```
 //! # use kohort::{Admin, rpc::{Sasl, TokenSource}};
@@ -298,8 +298,8 @@
 //! let builder = Admin::builder().sasl(Sasl::OAuthBearer(tokens));
 //! ```
 //!
-//! Under Kafka's names a file with a token can be told
-//! (`sasl.oauthbearer.token.endpoint.url=file:/…`), and for tests a token that nobody has signed
-//! (`unsecuredLoginStringClaim_sub` and so on in `sasl.jaas.config`, as with Kafka's own client).
+//! Kafka's properties can name a file with a token (`sasl.oauthbearer.token.endpoint.url=file:/…`) and, for
+//! tests, an unsigned token (`unsecuredLoginStringClaim_sub` and others in `sasl.jaas.config`, as with
+//! Kafka's own client).
 
 pub mod rdkafka;

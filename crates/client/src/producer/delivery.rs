@@ -44,12 +44,12 @@ impl Outcome {
         }
     }
 
-    /// Whether whoever waits has been told.
+    /// Whether the result is known.
     pub(super) fn is_known(&self) -> bool {
         self.ended.get().is_some()
     }
 
-    /// Tells whoever waits. The first result counts.
+    /// Completes the delivery. The first result counts.
     pub(super) fn complete(&self, result: Result<Written>) {
         self.end(Ended::Done(result));
     }

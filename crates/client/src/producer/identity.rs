@@ -8,7 +8,7 @@ use crate::{
     rpc::{Cluster, Destination},
 };
 
-/// Who writes: the producer's id and epoch.
+/// The producer's id and epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) id: i64,

@@ -80,7 +80,7 @@ impl Queue {
         }
     }
 
-    /// Whether something was sent of which it is not known whether it was written.
+    /// Whether it is unknown if something that was sent has been written.
     pub(super) fn is_unsettled(&self) -> bool {
         !self.in_flight.is_empty() || (!self.again.is_empty() && !self.renew)
     }

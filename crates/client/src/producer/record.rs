@@ -119,8 +119,8 @@ pub struct RecordMetadata {
     pub topic_id: Uuid,
     /// The partition.
     pub partition: i32,
-    /// The offset; `None` if it is not known (`acks=0`, or written by an earlier attempt of which
-    /// the broker remembers only that).
+    /// The offset; `None` if it is unknown: with `acks=0`, or if an earlier attempt wrote the record
+    /// and the broker no longer remembers where.
     pub offset: Option<i64>,
     /// The record's timestamp in the log, in ms.
     pub timestamp: i64,

@@ -342,7 +342,7 @@ impl Sender {
             let connection = connection.clone();
             return Ok(Box::pin(async move {
                 let Ok(written) = tokio::time::timeout(timeout, written).await else {
-                    // Nobody else would notice that it is not read.
+                    // Nothing else would notice that the broker does not read.
                     connection.close();
                     return Err(Error::Disconnected {
                         broker: connection.broker(),

@@ -83,8 +83,8 @@ impl Brokers {
         retry_at.filter(|retry_at| *retry_at > Instant::now())
     }
 
-    /// The connection to a broker, opened if need be: no sooner than the back-off after failed
-    /// attempts allows. Whoever comes while one is being opened waits for that one.
+    /// The connection to a broker. Opens one if there is none, but not before the backoff of a failed
+    /// attempt is over. Concurrent calls wait for the same attempt.
     pub(super) async fn connect(
         &self,
         broker: i32,

@@ -43,10 +43,10 @@ impl Cluster {
         self.0.metadata.subscribe()
     }
 
-    /// Asks a broker, once, what there is. Topics that do not exist are then not known; see
+    /// Asks a broker for metadata, once. Topics that do not exist are unknown afterwards; see
     /// [`topic`](Cluster::topic) for one that must exist.
     ///
-    /// Whoever asks while the same is being asked gets the answer to that.
+    /// Concurrent calls for the same topics share a request.
     pub async fn refresh(&self, topics: &Topics) -> Result<Arc<Metadata>> {
         self.refresh_errors(topics)
             .await

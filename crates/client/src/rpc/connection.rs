@@ -1,9 +1,8 @@
 //! One connection to a broker.
 //!
-//! Requests are written in the order in which they were sent, by a task of their own, and answers
-//! are read by another, which hands each to whoever waits for it. Brokers answer in order. Who
-//! stops waiting, by dropping a future, leaves the connection as it is: the answer is read and
-//! thrown away.
+//! One task writes requests in the order in which they were sent. Another reads the responses, which
+//! come in the same order, and completes the waiting calls. Dropping a call's future leaves the
+//! connection usable: its response is read and discarded.
 
 use std::{
     io,
@@ -179,7 +178,7 @@ impl Connection {
         self.0.shared.ended.cancelled().await;
     }
 
-    /// Ends the connection. Whoever waits for an answer gets an error.
+    /// Ends the connection. Calls that wait for a response get an error.
     pub fn close(&self) {
         self.0.shared.end("it was closed here".to_owned());
     }

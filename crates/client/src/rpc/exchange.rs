@@ -1,5 +1,5 @@
-//! The two tasks of a connection: one writes requests, in the order in which they were sent; the
-//! other reads answers, and hands each to whoever waits for it.
+//! The two tasks of a connection: one writes requests in the order in which they were sent, the other
+//! reads responses and completes the calls that wait for them.
 
 use std::{
     collections::VecDeque,
@@ -48,7 +48,7 @@ pub(super) struct Outgoing {
     pub(super) frame: Frame,
     /// `None` for a request that is not answered.
     pub(super) awaited: Option<Awaited>,
-    /// Whoever wants to know when it has been written.
+    /// Told when the request has been written.
     pub(super) written: Option<oneshot::Sender<()>>,
 }
 
@@ -120,13 +120,13 @@ impl Shared {
         throttled_until.filter(|until| *until > Instant::now())
     }
 
-    /// Hands an answer to whoever waits for it.
+    /// Completes the call that waits for a response.
     fn answered(&self, frame: Bytes) -> Result<(), String> {
         let id = frame::correlation_id(&frame).map_err(|error| error.to_string())?;
         let awaited = self.awaited.lock().pop_front();
         match awaited {
             Some(awaited) if awaited.correlation_id == id => {
-                // Nobody may be interested any more.
+                // The caller may have stopped waiting.
                 let _ = awaited.answer.send(frame);
                 Ok(())
             }

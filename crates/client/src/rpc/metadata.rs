@@ -210,12 +210,12 @@ impl Metadata {
         true
     }
 
-    /// Who controls the cluster is to be asked for. Returns whether it was known.
+    /// Forgets the controller, so that it is looked up. Returns whether it was known.
     pub(super) fn forget_controller(&mut self) -> bool {
         self.controller.take().is_some()
     }
 
-    /// Who leads a partition is to be asked for. Returns whether it was known.
+    /// Forgets the leader of a partition, so that it is looked up. Returns whether it was known.
     pub(super) fn forget_leader(&mut self, partition: &TopicPartition) -> bool {
         if self.leader(partition).is_none() {
             return false;

@@ -10,7 +10,7 @@ pub(super) const ENDPOINT: &str = "sasl.oauthbearer.token.endpoint.url";
 
 const PREFIX: &str = "unsecuredLogin";
 
-/// What the settings say: a file with the token, or a token that nobody has signed, for tests.
+/// What the settings say: a file with the token, or an unsigned token for tests.
 pub(super) fn source(endpoint: Option<&str>, jaas: &Jaas) -> Result<TokenSource> {
     if let Some(endpoint) = endpoint {
         let Some(path) = endpoint.strip_prefix("file:") else {

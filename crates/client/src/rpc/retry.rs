@@ -30,7 +30,7 @@ pub(crate) fn random_fraction() -> f64 {
     random_u32() as f64 / (1u64 << 32) as f64
 }
 
-/// A number that nobody can guess, or an arbitrary one should the system have none to give.
+/// An unpredictable number, or an arbitrary one if the system has no randomness.
 pub(crate) fn random_u32() -> u32 {
     getrandom::u32().unwrap_or(0x5bd1_e995)
 }

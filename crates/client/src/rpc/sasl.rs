@@ -1,4 +1,4 @@
-//! Who we are, told to a broker when a connection is made (SASL).
+//! Authentication on a new connection (SASL).
 
 use std::{
     fmt, io,
@@ -28,21 +28,21 @@ const OAUTHBEARER: &str = "OAUTHBEARER";
 pub enum Sasl {
     /// `PLAIN`: tells the password, so only over TLS.
     Plain {
-        /// Who we are.
+        /// The user name.
         username: String,
         /// The password.
         password: String,
     },
     /// `SCRAM-SHA-256`.
     ScramSha256 {
-        /// Who we are.
+        /// The user name.
         username: String,
         /// The password.
         password: String,
     },
     /// `SCRAM-SHA-512`.
     ScramSha512 {
-        /// Who we are.
+        /// The user name.
         username: String,
         /// The password.
         password: String,
@@ -125,8 +125,7 @@ impl Sasl {
         }
     }
 
-    /// Authenticates on a connection that has just been made. Returns for how long that counts, in
-    /// ms; 0 for ever.
+    /// Authenticates a new connection. Returns the lifetime of the session in ms; 0 means no limit.
     pub(super) async fn authenticate(
         &self,
         opening: &mut Opening<'_>,
@@ -214,7 +213,7 @@ impl Sasl {
     }
 }
 
-/// Something that nobody has said before.
+/// A value that was never used before.
 fn nonce() -> String {
     let parts = (0..4).map(|_| format!("{:08x}", random_u32()));
     parts.collect()

@@ -3,8 +3,8 @@
 use super::{Sasl, Tls, jaas::Jaas, oauth};
 use crate::{Error, Properties, Result};
 
-/// `security.protocol`: how connections are protected, and who we are. By default not at all, and
-/// nobody (`PLAINTEXT`).
+/// `security.protocol`: how connections are encrypted and authenticated. The default is `PLAINTEXT`:
+/// neither.
 #[derive(Debug, Clone, Default)]
 pub struct Security {
     /// Over TLS (`SSL`, `SASL_SSL`).

@@ -1,9 +1,9 @@
-//! Which versions of which API a broker knows.
+//! The API versions that a broker supports.
 
 use kohort_wire::{ApiKey, Request, codec::Versions, messages::ApiVersionsResponse};
 use rustc_hash::FxHashMap;
 
-/// Which versions of which API a broker knows.
+/// The API versions that a broker supports.
 #[derive(Debug, Clone, Default)]
 pub struct ApiVersions {
     versions: FxHashMap<i16, Versions>,

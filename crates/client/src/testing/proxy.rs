@@ -22,8 +22,8 @@ pub enum Fate {
     Pass,
     /// It goes to the broker after this time; so do those behind it on the same connection.
     Delay(Duration),
-    /// Nobody hears of it: the client waits for its answer in vain. Answers to what it asks
-    /// afterwards on the same connection show it that something is missing.
+    /// It is lost, and the client waits in vain. Responses to later requests on the same connection
+    /// tell the client that one is missing.
     Lose,
     /// It goes to the broker, which does what is asked; instead of its answer comes the end of the
     /// connection.

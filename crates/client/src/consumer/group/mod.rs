@@ -194,7 +194,7 @@ impl GroupTask {
         let now = self.now();
         match command {
             Command::Subscribe(wish) => {
-                // Who subscribes again after an error begins anew.
+                // Subscribing again after an error starts a new membership.
                 if std::mem::take(&mut self.failed) {
                     match self.another_member() {
                         Ok(member) => {
@@ -411,7 +411,7 @@ impl GroupTask {
     fn left(&mut self) {
         self.note_identity();
         match self.wish {
-            // Whoever waits for it may be gone, so it is noted here.
+            // The call that waits for it may have been dropped, so it is noted here.
             None => {
                 let mut state = self.shared.lock();
                 state.subscribed = false;

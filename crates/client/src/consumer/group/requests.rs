@@ -21,7 +21,7 @@ impl GroupTask {
         let cluster = self.shared.cluster.clone();
         let to = self.group.clone();
         let timeout = cluster.config().request_timeout;
-        // The coordinator answers when the last member has let go of its partitions.
+        // The coordinator answers once the last member has released its partitions.
         let patience = timeout.max(self.shared.config.poll_interval_max) + Duration::from_secs(5);
         let answer: BoxFuture<'static, Result<Answer>> = match request {
             MemberRequest::ConsumerHeartbeat(request) => {

@@ -94,8 +94,8 @@ impl GroupTask {
         }
     }
 
-    /// Looks for topics and partitions that have come since: those that nobody in the group was
-    /// given yet, nobody else would ask for.
+    /// Looks for topics and partitions that are new since the last assignment. No other member asks
+    /// for those.
     pub(super) fn count_again(&mut self) {
         let Some(counted) = &mut self.counted else {
             return;

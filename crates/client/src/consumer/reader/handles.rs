@@ -31,7 +31,7 @@ impl Handles {
         self.last_id
     }
 
-    /// Removes a handle. Returns the partitions of which it held records.
+    /// Removes a handle. Returns the partitions whose records it held.
     pub(in crate::consumer) fn remove(&mut self, id: HandleId) -> Vec<TopicPartition> {
         let removed = self.handles.remove(&id);
         removed.map_or_else(Vec::new, |handle| handle.held.into_iter().collect())
