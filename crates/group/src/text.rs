@@ -10,7 +10,7 @@ pub const NAME_CHARS_MAX: usize = 255;
 ///
 /// Replaces each character that could do more than show itself: control characters (they move the
 /// cursor, change the terminal's title or begin another line), the Unicode line separators, and the
-/// characters that change the direction of text (CVE-2021-42574) or that nobody can see.
+/// characters that change the direction of text (CVE-2021-42574) or that are invisible.
 pub fn printable(text: &str) -> Cow<'_, str> {
     match text.contains(is_unsafe) {
         true => Cow::Owned(text.replace(is_unsafe, "\u{fffd}")),

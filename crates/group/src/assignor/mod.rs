@@ -22,7 +22,7 @@ use subscriptions::Subscriptions;
 pub enum Assignor {
     /// As even as the subscriptions allow, and then with as little movement as possible.
     ///
-    /// Among members with equal subscriptions nobody has two partitions more than another. With
+    /// Among members with equal subscriptions no member has two partitions more than another. With
     /// overlapping subscriptions no partition can go, directly or through others, from a member to
     /// one that has at least two fewer.
     Uniform,

@@ -23,7 +23,7 @@ pub(super) struct Class {
     pub(super) members: Vec<u32>,
 }
 
-/// Who subscribes to what.
+/// The subscriptions of all members.
 #[derive(Debug)]
 pub(super) struct Subscriptions {
     /// Every subscribed topic that exists, by id.

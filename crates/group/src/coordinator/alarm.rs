@@ -6,8 +6,8 @@ use super::{Id, Millis};
 
 /// What to look at.
 ///
-/// An alarm is only a reminder: whoever handles it compares the time with the deadline that the
-/// state holds now. So a heartbeat just moves the deadline in the state, and the alarm that was set
+/// An alarm is only a reminder: its handler compares the time with the deadline that the state holds
+/// now. So a heartbeat just moves the deadline in the state, and the alarm that was set
 /// earlier sets itself again when it goes off. An alarm for what is gone stays in the heap until its
 /// time has come, or until such alarms are the most of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

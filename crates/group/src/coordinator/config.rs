@@ -174,7 +174,7 @@ impl Config {
         own.unwrap_or(self.consumer_connection_grace_ms)
     }
 
-    /// Whether a group, of whichever protocol, starts new partitions at their first record.
+    /// Whether groups of both protocols start new partitions at their first record.
     pub fn new_partitions_from_start(&self, group_id: &str) -> bool {
         let own = self.overrides(group_id).new_partitions_from_start;
         own.unwrap_or(self.new_partitions_from_start)

@@ -166,7 +166,7 @@ impl Shard {
         }
     }
 
-    /// Forgets a group of which no record tells any more.
+    /// Forgets a group that has no records any more.
     pub(crate) fn forget_if_nothing_is_left(&mut self, group_id: &str) {
         let nothing_left = self.groups.get(group_id).is_some_and(|group| {
             group.offsets.is_empty()

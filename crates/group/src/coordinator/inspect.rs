@@ -1,4 +1,4 @@
-//! What a shard holds, laid open for whoever checks it: the simulator and the model checker.
+//! The state of a shard, for those that check it: the simulator and the model checker.
 //!
 //! [`Shard::durable`] is all that outlives a shard, with what follows from it (who owns what, what
 //! is subscribed to); a shard that was loaded from the log of another has the same. [`Shard::soft`]
@@ -81,7 +81,7 @@ pub struct ClassicGroupState {
     pub generation: i32,
     /// The encoded value of the record that tells of the group; empty if there is none.
     pub record: Option<Bytes>,
-    /// Who leads.
+    /// The leader.
     pub leader: Option<Id>,
     /// The members: their instance ids and assignments.
     pub members: BTreeMap<Id, (Option<Id>, Bytes)>,
@@ -104,11 +104,11 @@ pub struct ConsumerGroupState {
     pub members: BTreeMap<Id, ConsumerMemberState>,
     /// What each is meant to own.
     pub targets: BTreeMap<Id, BTreeSet<Place>>,
-    /// Who holds each instance id.
+    /// The member of each instance id.
     pub instances: BTreeMap<Id, Id>,
     /// What each regular expression matched: the topics, their version, and when.
     pub resolved: BTreeMap<Id, (Vec<Id>, i64, Millis)>,
-    /// Who owns each partition.
+    /// The owner of each partition.
     pub owners: BTreeMap<Place, Id>,
     /// What the members subscribe to and ask for, counted.
     pub subscriptions: BTreeMap<(&'static str, Id), (usize, usize)>,
@@ -168,7 +168,7 @@ pub struct SoftClassicState {
     pub record: Bytes,
     /// Ids that have been given out, with the time left to come back with them.
     pub pending: BTreeMap<Id, Option<Millis>>,
-    /// Who has not synced in this generation.
+    /// Members that have not synced in this generation.
     pub pending_sync: BTreeSet<Id>,
     /// How long the wait for more members may still last.
     pub initial_delay: Option<Millis>,

@@ -6,14 +6,14 @@ use kohort_wire::messages::*;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connection(pub u64);
 
-/// Who sends a request.
+/// The client that sends a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
     /// What the client calls itself.
     pub client_id: String,
     /// Where it is, as Kafka writes it: `/127.0.0.1`.
     pub client_host: String,
-    /// Over which connection it comes; `None` where there are none, or nobody tells when they close.
+    /// Its connection; `None` if there is none, or if its end is not reported.
     pub connection: Option<Connection>,
 }
 

@@ -35,7 +35,7 @@ pub struct Shard {
     pub(crate) rewinding: BTreeSet<Id>,
     /// The rewinds of the last minute, and who was told that they have happened.
     pub(crate) told: Vec<Told>,
-    /// Topics that were deleted, of which there may be no news yet.
+    /// Deleted topics that [`topics_changed`](Shard::topics_changed) may not have reported yet.
     pub(crate) deleted_topics: Vec<ByteString>,
     pub(crate) alarms: Alarms,
     pub(crate) handed_out: HandedOut,
@@ -56,8 +56,8 @@ pub(crate) struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// The date: what the wall clock shows now. For what is written down and shown, and for what
-    /// expires by it. Intervals are measured by `now`, which nobody can set.
+    /// The date of the wall clock, for what is recorded and shown, and for expiry. Intervals are
+    /// measured with `now`, which cannot be set.
     pub(crate) fn date(&self) -> Millis {
         self.now.saturating_add(self.date_offset_ms)
     }
@@ -81,7 +81,7 @@ impl Step<'_> {
 
 impl Shard {
     /// A shard without groups. `seed` must be unpredictable where peers are not trusted, since the
-    /// member ids that nobody is to guess come from it.
+    /// member ids, which must not be guessed, come from it.
     pub fn new(config: Arc<Config>, topics: Arc<Topics>, seed: [u8; 32]) -> Shard {
         Shard {
             config,
@@ -290,8 +290,8 @@ impl Shard {
         }
     }
 
-    /// An id for a new member. People recognise it, it is never given out twice, and nobody can
-    /// guess it. It begins with the group's id, or, if that is very long, with as much of it as
+    /// An id for a new member. People recognise it, it is never given out twice, and it cannot be
+    /// guessed. It begins with the group's id, or, if that is very long, with as much of it as
     /// leaves the member's id short enough for records and responses.
     pub(crate) fn new_member_id(&mut self, group_id: &str, caller: &Caller) -> Id {
         self.member_sequence += 1;

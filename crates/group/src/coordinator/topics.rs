@@ -51,7 +51,7 @@ pub struct Topics {
     recent_since: i64,
 }
 
-/// A topic, and its hash once somebody has asked for it.
+/// A topic, and its hash once it was needed.
 #[derive(Debug, Clone)]
 struct Known {
     topic: Topic,
@@ -82,7 +82,7 @@ impl Topics {
         }
     }
 
-    /// The same topics, with somebody to ask where their logs start. Without, they start at 0.
+    /// The same topics with a source of log start offsets. Without one, logs start at 0.
     pub fn with_log_starts(self, log_starts: Arc<dyn LogStarts>) -> Topics {
         Topics {
             log_starts: Some(log_starts),

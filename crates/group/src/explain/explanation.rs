@@ -61,7 +61,7 @@ pub struct Explanation {
 /// A member that others wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Holdup {
-    /// Who, what it has to do, and whom that blocks.
+    /// The member, what it has to do, and which members that blocks.
     #[serde(flatten)]
     pub waited: Waited,
     /// Since when.
@@ -83,7 +83,7 @@ pub struct LastRebalance {
     pub took_ms: i64,
     /// Why it began, and what came while it went on.
     pub causes: Causes,
-    /// Who was last to do its part.
+    /// The last member to do its part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Late>,
 }

@@ -22,7 +22,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Nobody has looked yet.
+    /// Nothing was observed yet.
     pub fn new(group_id: &str) -> Observer {
         Observer {
             group_id: group_id.into(),
@@ -151,7 +151,7 @@ impl Observer {
     }
 }
 
-/// Who has come and gone, and what else has changed.
+/// Members that joined and left, and what else has changed.
 fn changes(last: &View, view: &View) -> Causes {
     let by_id = |view: &View| -> BTreeMap<Id, MemberView> {
         let members = view.members.iter();

@@ -28,9 +28,9 @@ pub struct Recent {
     pub loaded_at: Option<Millis>,
     /// When the group was deleted, and why; `None` if it has come back since.
     pub deleted: Option<(Millis, Deletion)>,
-    /// When somebody last set the group's offsets, and who.
+    /// When a client last set the group's offsets, and which.
     pub reset: Option<(Millis, Who)>,
-    /// Who last asked for a rewind.
+    /// The client that last asked for a rewind.
     pub rewinds: Option<Who>,
 }
 
@@ -55,7 +55,7 @@ pub struct Rebalance {
     pub asked: Vec<(Id, Millis)>,
     /// How long it took in all, once it has ended.
     pub total_ms: Option<i64>,
-    /// Who was last to do its part.
+    /// The last member to do its part.
     pub last: Option<Late>,
 }
 
@@ -201,7 +201,7 @@ impl Rebalance {
         Some(self.began_at + self.total_ms?)
     }
 
-    /// When the member is put out, as far as the history tells.
+    /// When the member is removed, as far as the history knows.
     pub(super) fn deadline_of(&self, member_id: &str) -> Option<Millis> {
         let waited = self.waited.first.iter();
         let mut waited = waited.filter(|waited| *waited.member.id == *member_id);

@@ -29,7 +29,7 @@ pub struct PendingRewind {
 /// A rewind that is under way: what it waits for, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExplainedRewind {
-    /// Who asked for it, if the history tells.
+    /// The client that asked for it, if the history knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Who>,
     /// When it was asked for.
@@ -45,7 +45,7 @@ pub struct ExplainedRewind {
 /// A member that has partitions that are being rewound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HeldBy {
-    /// Who.
+    /// The member.
     pub member: Who,
     /// What it has of them, as `topic-partition`.
     pub partitions: Few<String>,

@@ -20,8 +20,8 @@ pub struct Timeline {
     clock: Clock,
     /// When the rebalance that goes on began.
     began_at: Option<Millis>,
-    /// Who has been named, in full, and the short name from then on; `None` if that could be
-    /// somebody else.
+    /// Full names that were used, and the short names that follow; `None` if a short name would be
+    /// ambiguous.
     named: HashMap<String, Option<String>>,
 }
 
@@ -36,7 +36,7 @@ impl Timeline {
     }
 
     /// The line of the next event: with its time, or, as part of a rebalance, with how much later it
-    /// is than the beginning. Who has been named before goes by a short name.
+    /// is than the beginning. A member that was named before gets its short name.
     pub fn line(&mut self, event: &Event) -> String {
         let begins = matches!(event.what, What::RebalanceBegan { .. });
         let ends = matches!(

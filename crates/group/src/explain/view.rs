@@ -28,7 +28,7 @@ pub struct View {
 /// A member as an administrator sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberView {
-    /// Who.
+    /// The member.
     pub who: Who,
     /// Its epoch, in the consumer protocol.
     pub epoch: Option<i32>,
@@ -56,7 +56,7 @@ impl View {
     /// Whom a consumer group waits for, as far as that can be seen: members that own what others
     /// are meant to own, and members that have not taken what they can have.
     ///
-    /// What is being rewound (`withheld`) nobody is to own, whatever the targets say.
+    /// Partitions that are being rewound (`withheld`) have no owner, whatever the targets say.
     pub fn waited(&self, withheld: &BTreeSet<Partition>) -> Vec<Waited> {
         let mut waited = Vec::new();
         for member in &self.members {

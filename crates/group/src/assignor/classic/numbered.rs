@@ -60,7 +60,7 @@ impl<'a> Numbered<'a> {
         }
     }
 
-    /// The number of a topic, if somebody subscribes to it and it exists.
+    /// The number of a topic, if a member subscribes to it and it exists.
     pub(super) fn topic(&self, name: &ByteString) -> Option<usize> {
         self.names.binary_search(&name).ok()
     }

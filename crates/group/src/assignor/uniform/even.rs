@@ -26,7 +26,7 @@ struct Kept {
 /// anyway.
 ///
 /// Each keeps as much of its target as that allows. No even assignment moves less, because any that
-/// leaves somebody with one more could as well leave it with a member that has it already.
+/// leaves a member with one more could as well leave it with one that has it already.
 pub(super) fn assign(
     group: &[Member<'_>],
     members: &[u32],

@@ -40,9 +40,9 @@ struct Part {
     topic_classes: Vec<Vec<u32>>,
     /// How many members subscribe to each topic.
     subscribers: Vec<usize>,
-    /// Who has had each partition, if it may keep it.
+    /// The former owner of each partition, if it may keep it.
     before: Vec<u32>,
-    /// Who has it now.
+    /// The current owner.
     owner: Vec<u32>,
     loads: Loads,
 }

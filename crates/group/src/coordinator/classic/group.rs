@@ -47,7 +47,7 @@ pub(crate) struct ClassicGroup {
     pub(crate) generation: i32,
     /// The generation that the members' assignments are of.
     pub(crate) assigned_generation: i32,
-    /// Who is assigned which partition in it, once somebody has asked.
+    /// The assignment of this generation by partition, once it was needed.
     assignees: Option<HashMap<(Id, i32), Id>>,
     /// `consumer`, `connect` or the like; `None` for a group that only has offsets.
     pub(crate) protocol_type: Option<Id>,
@@ -70,7 +70,7 @@ pub(crate) struct ClassicGroup {
     pub(crate) topics_version: Option<i64>,
     /// The end of the join phase or of the sync phase.
     pub(crate) rebalance: Deadline,
-    /// The join phase was to end, and nobody had joined: it goes on.
+    /// The join phase was due to end, but no member had joined, so it continues.
     pub(crate) is_overdue: bool,
     /// While a group that was empty waits for more members.
     pub(crate) initial_delay: Option<InitialDelay>,
@@ -97,7 +97,7 @@ impl InitialDelay {
         }
     }
 
-    /// How long nobody may have arrived for the group to be complete: a tenth of the delay.
+    /// The quiet time after which the group counts as complete: a tenth of the delay.
     fn calm_ms(self) -> i32 {
         self.delay_ms.max(0).unsigned_abs().div_ceil(10) as i32
     }
@@ -351,7 +351,7 @@ impl ClassicGroup {
             .unwrap_or_default()
     }
 
-    /// Makes sure that the leader is one that has joined. `false`: nobody has.
+    /// Makes sure that the leader has joined. Returns false if no member has.
     pub(crate) fn elect_joined_leader(&mut self) -> bool {
         let has_joined = |member: &ClassicMember| member.parked_join.is_some();
         let leader = self.leader.as_ref().and_then(|id| self.members.get(id));
@@ -417,7 +417,8 @@ impl ClassicGroup {
         }
     }
 
-    /// Who is assigned the partition in the present generation. Of what cannot be read, nobody.
+    /// The member that is assigned the partition in this generation; `None` if the assignment cannot
+    /// be read.
     pub(crate) fn assignee(&mut self, topic: &str, partition: i32) -> Option<&Id> {
         let members = &self.members;
         let assignees = self.assignees.get_or_insert_with(|| {

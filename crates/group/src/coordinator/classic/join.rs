@@ -16,7 +16,7 @@ use crate::coordinator::{
 };
 
 /// How long a new member may wait for the answer to its first join. It does not know its id yet, so
-/// it cannot heartbeat, and nobody would notice that it has gone (KAFKA-7610).
+/// it cannot heartbeat, and its absence would go unnoticed (KAFKA-7610).
 const NEW_MEMBER_JOIN_TIMEOUT_MS: i32 = 5 * 60_000;
 
 /// A join, with what it is about.
@@ -299,7 +299,7 @@ impl ClassicStep<'_, '_> {
             member.id = new_id.clone();
             member.session = Deadline::default();
             member.is_new = false;
-            // Whoever took over an instance is the one to be shown (redpanda PR 23693).
+            // Show the member that took over the instance (redpanda PR 23693).
             member.client_id = Id::from(&*join.caller.client_id);
             member.client_host = Id::from(&*join.caller.client_host);
         });

@@ -15,7 +15,7 @@ use crate::coordinator::{
     shard::Step,
 };
 
-/// How often a rebalance for which nobody has come looks again, at the least.
+/// The shortest interval at which a rebalance that no member has joined is checked again.
 const STATIC_WAIT_MIN_MS: i32 = 1_000;
 
 impl Shard {
@@ -90,11 +90,11 @@ impl ClassicStep<'_, '_> {
             deadline_at: Some(now + i64::from(timeout_ms)),
         });
         if self.group.is(ClassicState::Stable) {
-            // Whoever has not synced belongs to the rebalance before.
+            // Members that have not synced belong to the previous rebalance.
             self.group.progress.end();
         }
         self.begin_phase();
-        // A generation that nobody was assigned anything in has no assignments to show.
+        // A generation without an assignment has nothing to show.
         let is_cut_short = self.group.is(ClassicState::CompletingRebalance);
         for member_id in self.group.member_ids() {
             if self.answer_sync(&member_id, sync_refused(ErrorCode::REBALANCE_IN_PROGRESS)) {
@@ -149,7 +149,7 @@ impl ClassicStep<'_, '_> {
         if !self.group.elect_joined_leader() {
             // Only static members that have not come: their sessions decide.
             self.group.is_overdue = true;
-            // A timeout of 0 or less would come round again at once, for ever.
+            // A timeout of 0 or less would expire again at once, without end.
             let timeout_ms = self.group.rebalance_timeout_ms().max(STATIC_WAIT_MIN_MS);
             return self.expect_rebalance(timeout_ms);
         }

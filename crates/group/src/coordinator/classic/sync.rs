@@ -113,8 +113,8 @@ impl ClassicStep<'_, '_> {
         }
     }
 
-    /// Takes the leader's assignment: it is written, and everybody who waits is told. Who syncs
-    /// later gets it at once.
+    /// Takes the leader's assignment: writes it, and answers every waiting SyncGroup. Later
+    /// ones are answered at once.
     fn take_assignment(&mut self, assignments: &[SyncGroupAssignment]) {
         let by_member: HashMap<&str, &Bytes> = assignments
             .iter()

@@ -1,4 +1,4 @@
-//! Who a heartbeat comes from, and whether it is let in.
+//! Which member a heartbeat comes from, and whether it is accepted or fenced.
 
 use kohort_wire::{ErrorCode, messages::ConsumerGroupHeartbeatRequest};
 
@@ -11,14 +11,14 @@ use super::{
 };
 use crate::coordinator::Id;
 
-/// Who a request comes from.
+/// The member that a request comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// A member.
     Known(Id),
-    /// Somebody who joins.
+    /// A new member.
     New(Id),
-    /// Somebody who takes the place of a static member.
+    /// A member that replaces a static member.
     Replaces { old: Id, new: Id },
 }
 
@@ -67,7 +67,7 @@ impl ConsumerStep<'_, '_> {
                 return Ok(Admission::Replaces { old, new });
             }
             // The same incarnation comes back after it was fenced: Kafka refuses it for as long as
-            // its session lasts, although nobody else can have its member id.
+            // its session lasts, although no other member can have its member id.
             if *holder.id != *member_id {
                 return Err(Refusal::new(
                     ErrorCode::UNRELEASED_INSTANCE_ID,

@@ -1,7 +1,7 @@
 //! Members of a consumer group that speak the classic protocol.
 //!
-//! Their generation is their epoch. JoinGroup brings them a step closer to their target, SyncGroup
-//! tells them what they own, Heartbeat tells them when to join again. Nobody waits for anybody.
+//! Their generation is their epoch. JoinGroup takes them a step closer to their target, SyncGroup
+//! tells them what they own, and Heartbeat tells them when to join again. No member waits for another.
 
 use kohort_wire::{ErrorCode, messages::*};
 
@@ -69,8 +69,8 @@ impl Shard {
         let group_id = consumer.id.clone();
         if leaves_consumer && self.can_downgrade_without(&group_id, &[]) {
             let cause = format!("member {member_id} took the last place of the consumer protocol");
-            // The member joins the rebalance, and learns whether it leads: from now on nobody but a
-            // leader looks whether there are other partitions.
+            // The member joins the rebalance, and learns whether it leads: from now on only a leader
+            // looks for new partitions.
             self.downgrade_without(&group_id, &[], cause, step);
             request.member_id = (&*member_id).into();
             return self.join_group(token, caller, version, request, step);
@@ -227,7 +227,7 @@ impl ConsumerStep<'_, '_> {
             }
             (_, None) => match self.member(member_id) {
                 Some(member) => Admission::Known(member.id.clone()),
-                // It was put out and does not know: what it still has may be with others.
+                // It was removed and does not know: other members may own what it still has.
                 None if !is_unknown && !subscription.owned_partitions.is_empty() => {
                     return Err(Refusal::unknown_member(member_id, self.id));
                 }
@@ -301,7 +301,7 @@ impl ConsumerStep<'_, '_> {
         {
             return Err(Refusal::new(ErrorCode::INCONSISTENT_GROUP_PROTOCOL, ""));
         }
-        // Who has to revoke has joined already: it first has to learn what is left to it.
+        // A member that has to revoke has joined already. First it has to learn what it keeps.
         if self.group.assignment_epoch > member.current.epoch
             && member.current.state != MemberState::UnrevokedPartitions
         {
@@ -327,7 +327,7 @@ impl ConsumerStep<'_, '_> {
         let instance_id = request.group_instance_id.as_deref();
         let member = self.classic_member(&request.member_id, instance_id, request.generation_id)?;
         let member_id = member.id.clone();
-        // There may be nobody else whose heartbeats make the group look.
+        // There may be no other member whose heartbeats make the group look.
         self.refresh_metadata(None);
         self.refresh_target();
         let member = self.classic_member(&request.member_id, instance_id, request.generation_id)?;

@@ -66,7 +66,7 @@ impl ConsumerGroup {
         }
     }
 
-    /// Whether offsets may be fetched: by a member at its epoch, or by whoever is none.
+    /// Whether offsets may be fetched: by a member at its epoch, or by a client that is not a member.
     pub(crate) fn validate_fetch(
         &self,
         request: &OffsetFetchRequestGroup,

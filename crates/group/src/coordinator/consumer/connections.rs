@@ -26,7 +26,7 @@ impl Shard {
         }
     }
 
-    /// Whoever commits or fetches offsets is alive, over whatever connection.
+    /// A member that commits or fetches offsets is alive, whichever connection it uses.
     pub(crate) fn note_sign_of_life(&mut self, request: &Request, step: &mut Step<'_>) {
         let (group_id, member_id) = match request {
             Request::OffsetCommit { request, .. } => (&request.group_id, Some(&request.member_id)),

@@ -69,9 +69,9 @@ impl Shard {
         }
     }
 
-    /// Makes the group a classic one, whose members have what they own. In Kafka they have what was
-    /// their target; but what a member has yet to let go of would then be nobody's, if the group
-    /// became a consumer group again before the member is heard.
+    /// Makes the group a classic one, whose members keep what they own. In Kafka they get their
+    /// targets. But then a partition that a member still has to revoke would have no owner, if the
+    /// group became a consumer group again before the member is heard.
     pub(super) fn downgrade(
         &mut self,
         group_id: &Id,
@@ -90,8 +90,8 @@ impl Shard {
         }
         classic.generation = group.epoch;
         classic.protocol = classic.select_protocol();
-        // Nobody leads before it has rebalanced: a coordinator that is loaded sees by that that it has
-        // to (`classic_loaded`).
+        // It has no leader until it has rebalanced. A coordinator that loads it sees by that that it
+        // has to rebalance (`classic_loaded`).
         let value = GroupMetadataValue {
             leader: None,
             ..classic.to_record(step.date(), |member| member.assignment.clone())

@@ -276,7 +276,7 @@ impl ConsumerGroup {
         best
     }
 
-    /// Who owns the partition right now.
+    /// The current owner of the partition.
     pub(crate) fn owner(&self, topic_id: Uuid, partition: i32) -> Option<&Id> {
         self.owners.owner(topic_id, partition)
     }
@@ -303,7 +303,7 @@ impl ConsumerGroup {
         })
     }
 
-    /// Whether somebody already subscribes with it, so that it is known to be valid.
+    /// Whether a member already subscribes with it, so that it is known to be valid.
     pub(crate) fn knows_regex(&self, regex: &str) -> bool {
         self.subscriptions.has_regex(regex)
     }

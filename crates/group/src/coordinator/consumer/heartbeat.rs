@@ -149,7 +149,7 @@ pub(super) fn refuse_if_full(
     }
 }
 
-/// An expression that somebody subscribes with already has been found to be valid.
+/// An expression that a member already subscribes with is known to be valid.
 fn refuse_invalid_regex(
     group: &ConsumerGroup,
     request: &ConsumerGroupHeartbeatRequest,

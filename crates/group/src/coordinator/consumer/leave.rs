@@ -90,9 +90,9 @@ impl ConsumerStep<'_, '_> {
         }
     }
 
-    /// A static member leaves and means to come back: its partitions stay its own until its session
-    /// ends. Commits under its member id are refused from now on, since whoever comes back owns
-    /// them from the start.
+    /// A static member leaves and will come back. It keeps its partitions until its session ends.
+    /// Commits under its member id are refused from now on, because its next incarnation owns the
+    /// partitions from its start.
     fn leave_for_a_while(&mut self, member_id: &Id) {
         let Some(member) = self.member(member_id) else {
             return;

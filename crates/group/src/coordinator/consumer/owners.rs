@@ -1,11 +1,11 @@
-//! Who owns which partition right now.
+//! The current owner of each partition.
 
 use kohort_wire::Uuid;
 use rustc_hash::FxHashMap;
 
 use crate::{TopicPartitions, coordinator::Id};
 
-/// Who owns which partition right now: whoever has it assigned or has still to revoke it.
+/// The current owner of each partition: the member that has it assigned, or still has to revoke it.
 ///
 /// Kafka keeps the owner's epoch for each partition, which two owners may share (KAFKA-19974); the
 /// owner itself says the same and cannot be mistaken for another. While a compacted log is loaded, a

@@ -23,7 +23,7 @@ pub(crate) struct ConsumerStep<'a, 'b> {
     pub(crate) config: &'a Config,
     pub(crate) pace: Pace,
     pub(crate) topics: &'a Arc<Topics>,
-    /// Partitions that nobody may be given, because they are being rewound.
+    /// Partitions that must not be assigned, because they are being rewound.
     pub(crate) withheld: Option<&'a TopicPartitions>,
     pub(crate) seen: &'a mut Seen,
     pub(crate) offsets: &'a mut GroupOffsets,

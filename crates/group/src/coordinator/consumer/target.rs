@@ -82,7 +82,7 @@ impl ConsumerStep<'_, '_> {
         if group.assignment_epoch >= group.epoch || group.is_assigning || group.is_empty() {
             return;
         }
-        // Nobody is assigned what the group has not looked at.
+        // A topic that the group has not looked at is not assigned.
         self.refresh_metadata(None);
         let due = self.next_target();
         if self.step.now < due {

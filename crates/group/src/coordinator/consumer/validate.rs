@@ -1,4 +1,4 @@
-//! Which heartbeats are refused for what they say, whoever sends them.
+//! Heartbeats that are refused for their contents, whichever member sends them.
 
 use kohort_wire::{ErrorCode, messages::ConsumerGroupHeartbeatRequest};
 

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Among how many members those are looked for that somebody blocks.
+/// How many members are searched for those that another member blocks.
 const BLOCKED_SEARCH_MAX: usize = 1_000;
 
 impl ConsumerStep<'_, '_> {
@@ -85,7 +85,7 @@ impl ConsumerStep<'_, '_> {
         }
         let now = self.step.now;
         let took_ms = progress.phase_ms(now);
-        // Whoever was given what another had to revoke comes after it, and is not to blame.
+        // A member that receives what another had to revoke finishes after it, and is not to blame.
         let revoker = progress.last_to_revoke.clone();
         let last = revoker
             .filter(|late| 2 * late.took_ms >= took_ms)
@@ -170,7 +170,7 @@ impl ConsumerStep<'_, '_> {
         }
     }
 
-    /// Who is to get what the member has yet to revoke.
+    /// The members that will get what the member still has to revoke.
     fn blocked_by(&self, member: &Member) -> Few<Who> {
         let revoking = member.current.revoking.all();
         let waiting = self.group.progress.lagging.iter().take(BLOCKED_SEARCH_MAX);

@@ -8,14 +8,14 @@ use crate::coordinator::Id;
 /// Why something began: almost always one cause, sometimes several at once.
 pub type Causes = Few<Cause>;
 
-/// What somebody did, or failed to do, that changes a group.
+/// What a client did, or failed to do, that changes a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cause {
     /// A new member joined.
     MemberJoined {
-        /// Who.
+        /// The member.
         member: Who,
         /// Why, in the client's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,7 +23,7 @@ pub enum Cause {
     },
     /// A member of a classic group joined again, which asks for a rebalance.
     MemberRejoined {
-        /// Who.
+        /// The member.
         member: Who,
         /// Whether it leads the group. A leader joins again when it has seen new partitions, or has
         /// other reasons that the coordinator does not see; others do when their metadata changes.
@@ -34,7 +34,7 @@ pub enum Cause {
     },
     /// A static member came back, and took its place and its partitions.
     MemberReturned {
-        /// Who it is now.
+        /// The member as it is now.
         member: Who,
         /// The member id that it had before.
         old_member_id: Id,
@@ -44,22 +44,22 @@ pub enum Cause {
     },
     /// A member left.
     MemberLeft {
-        /// Who.
+        /// The member.
         member: Who,
         /// Why, in the client's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<Id>,
     },
-    /// A static member left and means to come back: its partitions stay its own for its session.
+    /// A static member left and will come back. It keeps its partitions for its session timeout.
     MemberPaused {
-        /// Who.
+        /// The member.
         member: Who,
     },
     /// An administrator removed a member.
     MemberRemoved {
-        /// Who was removed.
+        /// The removed member.
         member: Who,
-        /// By whom.
+        /// The administrator.
         by: Who,
         /// Why, in the administrator's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,31 +67,31 @@ pub enum Cause {
     },
     /// A member sent no heartbeat for the time of its session.
     SessionExpired {
-        /// Who.
+        /// The member.
         member: Who,
         /// The session timeout.
         timeout_ms: i64,
     },
     /// A member's connection closed, and it did not come back in time.
     ConnectionLost {
-        /// Who.
+        /// The member.
         member: Who,
         /// How much time it had.
         grace_ms: i64,
     },
-    /// A new member was not heard of since it first joined.
+    /// A new member sent nothing after its first join.
     FirstJoinExpired {
-        /// Who.
+        /// The member.
         member: Who,
     },
-    /// Somebody who was given a member id did not come back with it (KIP-394).
+    /// A client did not use the member id that it was given (KIP-394).
     MemberIdUnused {
         /// The member id.
         member_id: Id,
     },
-    /// Members did not do in time what a rebalance asked of them, and are out.
+    /// Members did not do their part of a rebalance in time, and were removed.
     MembersFenced {
-        /// Who.
+        /// The member.
         members: Few<Who>,
         /// What they did not do.
         failure: Failure,
@@ -104,7 +104,7 @@ pub enum Cause {
     },
     /// A member subscribes to other topics.
     SubscriptionChanged {
-        /// Who.
+        /// The member.
         member: Who,
         /// The topics that it names.
         topics: Few<Id>,
@@ -121,7 +121,7 @@ pub enum Cause {
     },
     /// Subscribed topics were created, deleted, or got more partitions.
     TopicsChanged {
-        /// Which; empty where that is not known.
+        /// The topics; empty if they are not known.
         topics: Few<TopicChange>,
     },
     /// A regular expression matches other topics than before.
@@ -133,9 +133,9 @@ pub enum Cause {
     },
     /// An administrator rewinds partitions while the group runs.
     Rewind {
-        /// Who.
+        /// The administrator.
         by: Who,
-        /// Which, as `topic-partition`.
+        /// The partitions, as `topic-partition`.
         partitions: Few<String>,
     },
     /// A rewind has ended: what it withheld is handed out again.
@@ -143,10 +143,10 @@ pub enum Cause {
         /// Which partitions, as `topic-partition`.
         partitions: Few<String>,
     },
-    /// A member of a classic group is put out for a rewind, because it would keep its partitions
-    /// through the rebalance. It is to rejoin.
+    /// A member of a classic group is removed for a rewind, because it would keep its partitions
+    /// through the rebalance. It is expected to rejoin.
     PutOutForRewind {
-        /// Who.
+        /// The member.
         member: Who,
     },
     /// A coordinator that took over found a rewind done and its generation not assigned yet.

@@ -43,29 +43,30 @@ pub enum What {
     Waiting {
         /// The generation or epoch.
         epoch: i32,
-        /// What everybody waits for.
+        /// What the group waits for.
         phase: Phase,
-        /// Since when.
+        /// When the phase began.
         since: Millis,
-        /// Until when at the latest, if there is one time for all.
+        /// When it ends at the latest, if there is one deadline for all members.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline_at: Option<Millis>,
-        /// For whom. Nobody, with the phase `sync`: all have asked for their assignment now.
+        /// The members that the group waits for. With the phase `sync`, none means that all have asked
+        /// for their assignment.
         members: Few<Waited>,
     },
-    /// All members of a classic group have joined, or those that have not are out: a new generation.
+    /// A new generation of a classic group: all members have joined, and the others were removed.
     JoinEnded {
         /// The new generation.
         epoch: i32,
         /// How many members it has.
         members: usize,
-        /// Who assigns.
+        /// The member that assigns.
         leader: Who,
-        /// With which of the assignment strategies that all support.
+        /// The assignment strategy, one that all members support.
         assignor: Id,
         /// How long the join phase took.
         took_ms: i64,
-        /// Who joined last.
+        /// The member that joined last.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<Late>,
     },
@@ -95,14 +96,14 @@ pub enum What {
     },
     /// A member of a consumer group has to revoke partitions, which others wait for.
     RevocationAsked {
-        /// Who.
+        /// The member.
         member: Who,
-        /// What, as `topic-partition`.
+        /// The partitions, as `topic-partition`.
         partitions: Few<String>,
         /// How much time it has: its rebalance timeout, which Java clients take from
         /// `max.poll.interval.ms`.
         timeout_ms: i64,
-        /// When it is fenced otherwise.
+        /// When it is fenced unless it revokes them.
         deadline_at: Millis,
     },
     /// All members of a consumer group have what they are meant to own.
@@ -113,7 +114,7 @@ pub enum What {
         total_ms: i64,
         /// How long it took from the target on.
         took_ms: i64,
-        /// Who was last.
+        /// The member that finished last.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<Late>,
     },
@@ -151,34 +152,34 @@ pub enum What {
     },
     /// Committed offsets were deleted on request.
     OffsetsDeleted {
-        /// Of which partitions, as `topic-partition`.
+        /// The partitions, as `topic-partition`.
         partitions: Few<String>,
     },
-    /// Somebody who is not a member committed offsets for a group whose members are away: an
+    /// A client that is not a member committed offsets for a group whose members are away: an
     /// administrator's reset.
     OffsetsReset {
-        /// Who.
+        /// The administrator.
         by: Who,
-        /// Which.
+        /// The offsets.
         offsets: Few<Offset>,
     },
     /// An administrator asked for a rewind of partitions while the group runs.
     RewindAsked {
-        /// Who.
+        /// The administrator.
         by: Who,
         /// What is committed, and where it is to go.
         offsets: Few<Offset>,
     },
     /// A rewind that was asked for is refused. Nothing has changed.
     RewindRefused {
-        /// By whom it was asked for.
+        /// The administrator that asked for it.
         by: Who,
         /// Why.
         why: String,
     },
-    /// A rewind has happened: nobody held the partitions, and the new offsets are committed.
+    /// A rewind is done: no member owned the partitions, and the new offsets are committed.
     Rewound {
-        /// By whom it was asked for.
+        /// The administrator that asked for it.
         by: Who,
         /// What was committed just before, and what is now.
         offsets: Few<Offset>,
@@ -187,7 +188,7 @@ pub enum What {
     },
     /// A rewind that was under way cannot happen any more. No offset has changed.
     RewindGivenUp {
-        /// By whom it was asked for.
+        /// The administrator that asked for it.
         by: Who,
         /// Why.
         why: String,
@@ -255,17 +256,17 @@ impl Event {
 /// A member that others wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waited {
-    /// Who.
+    /// The member.
     pub member: Who,
     /// What it has to do.
     pub needs: Needs,
     /// What it has to revoke, as `topic-partition`.
     #[serde(default, skip_serializing_if = "Few::is_empty")]
     pub partitions: Few<String>,
-    /// When it is put out, if it does not.
+    /// When it is removed unless it responds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Millis>,
-    /// Who cannot go on before.
+    /// The members that cannot continue before.
     #[serde(default, skip_serializing_if = "Few::is_empty")]
     pub blocks: Few<Who>,
 }
@@ -288,10 +289,10 @@ pub enum Needs {
     Heartbeat,
 }
 
-/// Who was last to do its part of a rebalance.
+/// The last member to do its part of a rebalance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Late {
-    /// Who.
+    /// The member.
     pub member: Who,
     /// What it did.
     pub needs: Needs,
@@ -313,7 +314,7 @@ pub enum Protocol {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deletion {
-    /// Somebody asked for it.
+    /// On request.
     Requested,
     /// It had neither members nor offsets.
     Unused,

@@ -25,9 +25,9 @@ pub(crate) struct Progress {
     pub(crate) began_at: Option<Millis>,
     /// When its present phase began.
     pub(crate) phase_since: Millis,
-    /// Who was the last so far to do its part of the phase.
+    /// The last member so far to do its part of the phase.
     pub(crate) last: Option<Late>,
-    /// Who was the last so far to revoke.
+    /// The last member so far to revoke.
     pub(crate) last_to_revoke: Option<Late>,
     /// Members of a consumer group that have not reached their target.
     pub(crate) lagging: FxHashSet<Id>,

@@ -1,4 +1,4 @@
-//! Who an event speaks of, and lists that stay short.
+//! The members and clients that events name, and lists that stay short.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::{
     text::{NAME_CHARS_MAX, printable},
 };
 
-/// A member, or somebody else who asked for something.
+/// A member, or another client that asked for something.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Who {
     /// The member id; empty for one who is not a member.

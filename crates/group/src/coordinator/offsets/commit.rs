@@ -80,7 +80,7 @@ impl Shard {
                     .filter(|(_, partition)| self.check_metadata(partition).is_ok())
                     .try_for_each(|(id, partition)| rule.check(id, partition.partition_index))
             }
-            // Whoever commits without being a member makes a group that only has offsets.
+            // A commit by a client that is not a member creates a group that only has offsets.
             None if epoch < 0 => Ok(()),
             None if version >= 9 => Err(ErrorCode::GROUP_ID_NOT_FOUND),
             None => Err(ErrorCode::ILLEGAL_GENERATION),
@@ -125,8 +125,8 @@ impl Shard {
         }
     }
 
-    /// Whether an administrator sets the offsets of a group whose members are away. Who commits for a
-    /// group that has never had members consumes without being one, and does so all the time.
+    /// Whether an administrator sets the offsets of a group whose members are away. A client
+    /// that commits for a group that never had members is a consumer without a membership.
     fn is_reset(&self, request: &OffsetCommitRequest) -> bool {
         let has_had_members = |group: &Group| match &group.members {
             Members::Classic(classic) => classic.protocol_type.is_some(),

@@ -1,4 +1,4 @@
-//! Offsets and groups that nobody uses any more.
+//! Offsets and groups that are no longer used.
 
 use super::store::{self, CommittedOffset};
 use crate::coordinator::{

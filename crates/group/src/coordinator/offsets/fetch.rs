@@ -70,7 +70,7 @@ fn some(
     offsets: Option<&GroupOffsets>,
     known: &Topics,
 ) -> OffsetFetchResponseTopics {
-    // Who asks by name means the topic that has the name now.
+    // A name means the topic that has it now.
     let wanted = match (topic.topic_id, known.get(&topic.name)) {
         (Uuid::ZERO, Some(known)) => known.id,
         (topic_id, _) => topic_id,

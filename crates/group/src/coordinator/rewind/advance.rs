@@ -19,19 +19,19 @@ enum Next {
     Wait,
     /// A topic is gone.
     GiveUp(Id),
-    /// Nobody holds any of the partitions.
+    /// No member owns any of the partitions.
     Finish,
     /// Owners have to be told.
     TakeFromConsumers,
     TakeFromClassic,
     /// Members may hold some of them, and it is not known which.
     PutOut(Vec<Id>),
-    /// Members have not let go in time.
+    /// Members have not revoked in time.
     PutOutOverdue(Vec<Id>),
 }
 
 impl Shard {
-    /// Goes on with the rewinds that are under way, if there are any.
+    /// Continues pending rewinds.
     pub(crate) fn advance_rewinds(&mut self, step: &mut Step<'_>) {
         if self.rewinding.is_empty() {
             return;
@@ -42,8 +42,8 @@ impl Shard {
     }
 
     fn advance_rewind(&mut self, group_id: &Id, step: &mut Step<'_>) {
-        // Members are put out at most once, and owners told at most once; then either nobody was left
-        // to be told, or it waits.
+        // Members are removed at most once, and owners told at most once. After that, either there was
+        // no owner left to tell, or the rewind waits.
         for _ in 0..3 {
             let Some(next) = self
                 .groups
@@ -122,7 +122,7 @@ fn next_of_consumers(group: &ConsumerGroup, partitions: &TopicPartitions, topics
             continue;
         };
         is_held = true;
-        // Whoever is behind the target's epoch gets there only by letting go.
+        // A member behind the target's epoch reaches it only by revoking.
         let is_told = group.member(owner).is_some_and(|member| {
             !member.has_left_for_a_while() && member.current.epoch < group.assignment_epoch
         });
@@ -141,7 +141,7 @@ fn next_of_classic(group: &ClassicGroup, rewind: &Rewind) -> Next {
         (ClassicState::Empty, _) => Next::Finish,
         // All its members are new, and have never had anything.
         (ClassicState::PreparingRebalance, _) if group.initial_delay.is_some() => Next::Finish,
-        // Static members stay in a group in which nobody rejoins, for as long as they send heartbeats.
+        // Static members that do not rejoin stay in the group as long as they send heartbeats.
         (ClassicState::PreparingRebalance, Some(_)) if group.is_overdue => {
             match group.holders(rewind) {
                 none if none.is_empty() => Next::Finish,

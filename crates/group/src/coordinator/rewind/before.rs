@@ -1,4 +1,4 @@
-//! What was committed before the last rewind, for whoever wants to undo it; and the rewind that is
+//! What was committed before the last rewind, so that it can be undone; and the rewind that is
 //! under way.
 
 use std::{borrow::Cow, collections::BTreeMap};

@@ -1,5 +1,5 @@
-//! Giving up a rewind that is under way, because somebody asks for it: an owner is slow, and the
-//! partitions are needed more than the rewind.
+//! Cancelling a pending rewind on request, because an owner is slow and its partitions are needed more
+//! than the rewind.
 
 use kohort_wire::{ErrorCode, messages::OffsetCommitRequest};
 

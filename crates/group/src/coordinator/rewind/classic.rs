@@ -120,7 +120,7 @@ fn claimed_in(metadata: &bytes::Bytes) -> Option<i32> {
 }
 
 impl Shard {
-    /// Sees to it that nobody owns the partitions once the next generation has joined.
+    /// Makes sure that no member owns the partitions once the next generation has joined.
     pub(super) fn take_back_from_classic(&mut self, group_id: &Id, step: &mut Step<'_>) {
         let Some(rewind) = self.rewind_mut(group_id).map(|rewind| rewind.clone()) else {
             return;

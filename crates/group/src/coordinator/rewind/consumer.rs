@@ -18,8 +18,8 @@ impl Member {
 impl ConsumerGroup {
     /// The members of the classic protocol that have been given topics which are no more.
     ///
-    /// They know topics by name alone: if there is another topic of the name, they read that, and
-    /// nobody knows that they do until they rejoin, and then one cannot tell what they have read.
+    /// They know topics only by name. If there is another topic of the name, they read it, which goes
+    /// unnoticed until they rejoin, and then it is unknown what they have read.
     pub(super) fn with_topics_that_are_gone(&self, topics: &Topics) -> Vec<Id> {
         let has_gone = |member: &&Member| {
             let current = &member.current;
@@ -37,7 +37,7 @@ impl ConsumerGroup {
 }
 
 impl Shard {
-    /// Puts a member of a consumer group out: it loses what it has, and comes back as somebody new.
+    /// Fences a member of a consumer group: it loses its partitions, and rejoins as a new member.
     pub(super) fn put_out_for_rewind(
         &mut self,
         group_id: &Id,
@@ -53,8 +53,7 @@ impl Shard {
 }
 
 impl ConsumerStep<'_, '_> {
-    /// Has all owners of the partitions of the rewind revoke them: with the next epoch, at which
-    /// these are in nobody's target.
+    /// Makes all owners of the rewound partitions revoke them: at the next epoch, no target has them.
     pub(super) fn take_back(&mut self, cause: Cause) {
         let Some(withheld) = self.withheld.cloned() else {
             return;

@@ -38,7 +38,7 @@ impl Group {
                 let is_assigned = group.is_empty() || group.assigned_generation == group.generation;
                 let is_overdue = group.is_overdue;
                 match group.assignee(topic_name, partition) {
-                    // The assignee may have been put out, and the generation is still the same.
+                    // The assignee may have been removed in the same generation.
                     None if is_assigned && !is_overdue => Ok(()),
                     Some(assignee) if is_assigned && **assignee == *request.member_id => Ok(()),
                     _ => Err(ErrorCode::REBALANCE_IN_PROGRESS),

@@ -112,7 +112,7 @@ fn first_word(text: &str) -> &str {
     text.split(' ').next().unwrap_or_default()
 }
 
-/// Whether it comes from nobody who is a member of a group.
+/// Whether it comes from a client that is not a member of a group.
 pub(super) fn is_of_an_administrator(request: &OffsetCommitRequest) -> bool {
     request.generation_id_or_member_epoch < 0
         && request.member_id.is_empty()

@@ -1,33 +1,32 @@
 //! Rewind of a live group: new offsets for partitions while their consumers run.
 //!
 //! An administrator's OffsetCommit (generation −1, no member) whose metadata begins with
-//! [`MARK`] asks for it. The coordinator takes the partitions from whoever owns them, and once
-//! nobody holds any of them it writes the new offsets, all in one batch; then it hands the
-//! partitions out again, and the new owners start at what is committed, as always.
+//! [`MARK`] asks for it. The coordinator makes the owners revoke the partitions. Once no member
+//! owns any of them, it writes the new offsets in one batch. Then it assigns the partitions again, and
+//! the new owners start at the committed offsets, as always.
 //!
 //! ```text
-//! asked for ── RewindUnderWay ──▶ nobody may be given the partitions
-//!                                 owners let go, leave, or are fenced      (nothing else stops)
-//! nobody holds them ── OffsetCommit…, Rewound, tombstone of RewindUnderWay, in one batch
-//!                                 partitions are handed out, at a newer epoch or generation
+//! asked for ── RewindUnderWay ──▶ the partitions are not assigned to any member
+//!                                 owners revoke, leave, or are fenced      (nothing else stops)
+//! no owner left ── OffsetCommit…, Rewound, tombstone of RewindUnderWay, in one batch
+//!                                 partitions are assigned, at a newer epoch or generation
 //! ```
 //!
 //! - Consumer groups: a target is what the assignor says *without* the partitions of the rewind; the
 //!   group's epochs move on so that each owner is told to revoke.
 //! - Classic groups: by a rebalance. When the join phase ends, members of the eager strategies own
-//!   nothing. Members that keep partitions through a rebalance are put out, and rejoin.
+//!   nothing. Members that keep partitions through a rebalance are removed, and rejoin.
 //!
-//! Owners may commit until they have let go, which they do when they are told to revoke: the new
-//! offsets are written after that. From then on only who owns a partition that was ever rewound can
-//! commit it, and only since it was given to it ([`fence`]); so no commit of a former owner, however
-//! late, undoes a rewind.
+//! Owners may commit until they have revoked the partitions, and the new offsets are written after
+//! that. From then on, only the current owner of a partition that was ever rewound can commit it, and
+//! only since it was assigned ([`fence`]). So no late commit of a former owner undoes a rewind.
 //!
-//! All that is needed to go on is in the records: a coordinator that takes over finishes what was
-//! begun. A rewind ends when all owners have let go, which their session and rebalance timeouts
-//! bound, also where these put out nobody otherwise: static members of a classic group in which
-//! nobody rejoins, classic members of a consumer group that rejoin without letting go. It is given
-//! up if a topic is deleted under it, or if somebody asks for that (the option `cancel` of the mark).
-//! A client whose answer was lost may ask again ([`repeat`]). What was committed before is kept with
+//! Everything that a rewind needs is in records, so a new coordinator finishes it. It ends when all
+//! owners have revoked. Their session and rebalance timeouts limit how long that takes, even for
+//! members that these would otherwise not remove: static members of a classic group that do not rejoin,
+//! and classic members of a consumer group that rejoin without revoking. It is cancelled if a topic is
+//! deleted meanwhile, or on request (the option `cancel` of the mark). A client whose response was lost
+//! may ask again ([`repeat`]). What was committed before is kept with
 //! the [`Rewound`] record until the next rewind, so that it can be undone: an OffsetFetch by the
 //! member [`BEFORE_MEMBER`] reads it.
 //!
@@ -89,11 +88,11 @@ pub(crate) struct Rewind {
     pub(crate) client_host: Id,
     /// Where to, by topic and partition.
     pub(crate) goals: BTreeMap<(Id, i32), Goal>,
-    /// The same partitions, which nobody is to own until the rewind has happened.
+    /// The same partitions, which no member may own until the rewind is done.
     pub(crate) partitions: TopicPartitions,
-    /// Who waits for it; nobody after a restart.
+    /// The requests that wait for it; none after a restart.
     pub(crate) waiting: Vec<Token>,
-    /// Who was told that it has to end before another one of theirs: a client asks again and again.
+    /// Clients that were told to wait with another rewind until this one ends: they retry.
     pub(crate) refused: BTreeSet<(Id, Id)>,
     /// The generation of a classic group at which its owners were told to rejoin.
     pub(crate) begun_at: Option<i32>,
@@ -133,12 +132,12 @@ pub(crate) struct Before {
 }
 
 impl Rewind {
-    /// Who asked for it, as events name them.
+    /// The client that asked for it, as events name it.
     fn by(&self) -> Who {
         Who::new(&"".into(), None, &self.client_id, &self.client_host)
     }
 
-    /// From its record: nobody waits for it.
+    /// From its record: no request waits for it.
     fn new(asked_at: Millis, asker: (&str, &str), goals: BTreeMap<(Id, i32), Goal>) -> Rewind {
         let partitions = goals.iter().map(|((_, p), goal)| (goal.topic_id, *p));
         Rewind {

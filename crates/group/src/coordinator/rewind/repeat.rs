@@ -1,10 +1,9 @@
-//! A client that has lost the answer asks again, as all of them do: what it asked for must not
-//! happen twice.
+//! All clients retry when a response is lost, and then the rewind must not happen twice.
 //!
-//! While the rewind is under way the second request joins the first. Once it has happened, the same
-//! request is a repetition if nobody who asked was told: because their connections had closed, or
-//! because the coordinator was restarted since. Whoever was told, and asks for the same again, wants
-//! it again: its members may have read on since, whether or not they have committed.
+//! While the rewind is pending, the second request joins the first. Once it is done, the same request is
+//! a repetition if no client was told: because the connections had closed, or because the coordinator
+//! has restarted since. A client that was told and asks again wants another rewind: its members may have
+//! read on, whether or not they have committed.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +27,7 @@ pub(crate) struct Told {
 }
 
 impl Shard {
-    /// Takes the news that a reply could not be given to whoever asked: the connection had closed.
+    /// Notes that a reply could not be delivered because the connection had closed.
     pub fn reply_lost(&mut self, token: Token) {
         for told in &mut self.told {
             told.tokens.retain(|&other| other != token);
@@ -45,7 +44,7 @@ impl Shard {
         });
     }
 
-    /// Notes that somebody was told of the group's last rewind.
+    /// Notes that a client was told of the group's last rewind.
     pub(super) fn told_of_rewind(
         &mut self,
         group_id: &Id,
@@ -65,7 +64,7 @@ impl Shard {
         }
     }
 
-    /// Whether the group's last rewind was this very one, and nobody knows.
+    /// Whether the group's last rewind was the same one, and no client was told.
     pub(super) fn is_repeated(
         &self,
         caller: &Caller,

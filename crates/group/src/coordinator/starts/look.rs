@@ -166,8 +166,7 @@ impl Look<'_> {
         }
     }
 
-    /// Forgets topics of which there is nothing left to know: nobody subscribes to them, and nothing
-    /// is committed for them.
+    /// Forgets topics that no member subscribes to and that have no committed offsets.
     fn forget_all_but(&mut self, subscribed: &FxHashSet<&Id>) {
         let names = self.seen.topics.keys();
         let useless: Vec<Id> = names

@@ -1,4 +1,4 @@
-//! Who has had what, by what the members say.
+//! The former owners of partitions, as the members report them.
 
 use kohort_wire::{Uuid, messages::TopicPartitions as NamedPartitions};
 

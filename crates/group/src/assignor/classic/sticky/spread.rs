@@ -101,7 +101,7 @@ fn keep(target: &TopicPartitions, limit: usize) -> Vec<Run> {
     runs
 }
 
-/// What nobody keeps, by topic and partition.
+/// The partitions that no member keeps, by topic.
 fn not_kept(topics: &[Topic], shares: &[Share]) -> Vec<Run> {
     let all = TopicPartitions::from_runs(
         topics

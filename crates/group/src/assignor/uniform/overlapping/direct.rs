@@ -38,7 +38,7 @@ impl Receivers {
     }
 }
 
-/// Gives every partition that nobody has to the subscriber with the least load.
+/// Gives every unassigned partition to the subscriber with the least load.
 pub(super) fn hand_out(part: &mut Part, order: &[u32]) {
     for &topic in order {
         let partitions = part.starts[topic as usize]..part.starts[topic as usize + 1];
