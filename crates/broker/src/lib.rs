@@ -11,21 +11,21 @@
 //!
 //! # Limits
 //!
-//! A peer can cost the broker only so much; what goes beyond ends its own connection. Each limit is
-//! a setting, changed with [`Builder::set`].
+//! The cost of each peer is limited. A peer that exceeds a limit loses its connection. Each limit is a
+//! setting, changed with [`Builder::set`].
 //!
 //! | what | setting | default |
 //! |---|---|---|
-//! | connections | `max.connections` | 50,000, and at most 3 of 4 files that the process may open; the oldest silent one makes room |
+//! | connections | `max.connections` | 50,000, at most three quarters of the open-file limit; the oldest silent one makes room |
 //! | connections of one address | `max.connections.per.ip` | no limit |
 //! | length of a request | `socket.request.max.bytes` | 100 MiB |
 //! | length of a request other than Produce | `kohort.control.request.max.bytes` | 8 MiB |
-//! | requests in memory, all together | `queued.max.request.bytes` | 256 MiB; the largest unfinished one makes room |
-//! | fetched records that wait to be sent, all together | `kohort.queued.max.response.bytes` | 256 MiB; the largest that nobody reads makes room |
-//! | requests of one connection at a time, parked ones too | `kohort.connection.max.requests` | 32 |
-//! | a request begun and not continued, a response not read | `kohort.connection.stall.timeout.ms` | 30 s |
-//! | a request sent or a response read byte by byte | `kohort.connection.min.bytes.per.second` | 4,096 bytes a second |
-//! | a connection on which nothing happens | `connections.max.idle.ms` | 10 min |
+//! | memory for all requests | `queued.max.request.bytes` | 256 MiB; the largest unfinished one makes room |
+//! | memory for all responses with records | `kohort.queued.max.response.bytes` | 256 MiB; the largest unread one makes room |
+//! | concurrent requests of one connection, waiting ones included | `kohort.connection.max.requests` | 32 |
+//! | an incomplete request, or an unread response | `kohort.connection.stall.timeout.ms` | 30 s |
+//! | a request that is sent, or a response that is read, slowly | `kohort.connection.min.bytes.per.second` | 4,096 bytes a second |
+//! | an idle connection | `connections.max.idle.ms` | 10 min |
 //! | records in one response | `fetch.max.bytes` | 55 MiB, and a 16th of the memory for responses |
 //! | fetch sessions | `max.incremental.fetch.session.cache.slots` | 1,000 |
 //! | partitions | `kohort.max.partitions` | 200,000 |
@@ -86,7 +86,7 @@ fn random_uuid() -> kohort_wire::Uuid {
     }
 }
 
-/// Bytes that nobody can guess.
+/// Unpredictable bytes.
 ///
 /// # Panics
 ///

@@ -138,7 +138,7 @@ impl Logs {
     }
 
     /// Removes folders that were created for a change that was not made after all. One that cannot
-    /// be removed is empty, and is in nobody's way.
+    /// be removed is empty, and does no harm.
     pub(crate) fn undo_create(&self, topic: &str, topic_id: Uuid, partitions: Range<i32>) {
         for index in partitions {
             let Some(folder) = self.partition_folder(topic, index) else {

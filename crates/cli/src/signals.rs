@@ -28,7 +28,7 @@ impl Signals {
         })
     }
 
-    /// Waits for somebody to interrupt the program, or to want its end.
+    /// Waits for a signal to interrupt or end the program.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -43,7 +43,7 @@ impl Signals {
         Ok(Signals {})
     }
 
-    /// Waits for somebody to interrupt the program, or to want its end.
+    /// Waits for a signal to interrupt or end the program.
     pub(crate) async fn next(&mut self) {
         let _ = tokio::signal::ctrl_c().await;
     }

@@ -107,7 +107,7 @@ pub enum LogError {
         /// In what way.
         reason: String,
     },
-    /// A flush failed: nobody knows what is on the device. The log must be opened again.
+    /// A flush failed, so it is unknown what is on the device. The log must be opened again.
     #[error("an earlier flush of this log failed; it takes no more data until it is opened again")]
     FlushFailed,
     /// The log was closed.

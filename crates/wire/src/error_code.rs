@@ -201,7 +201,7 @@ error_codes! {
     DELEGATION_TOKEN_AUTH_DISABLED = 61;
     /// There is no such delegation token.
     DELEGATION_TOKEN_NOT_FOUND = 62;
-    /// The delegation token belongs to somebody else.
+    /// The delegation token belongs to another user.
     DELEGATION_TOKEN_OWNER_MISMATCH = 63;
     /// Delegation tokens are not given out over this kind of connection.
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64;

@@ -13,7 +13,7 @@ pub(super) async fn handle(
     call: Call,
     request: ListConfigResourcesRequest,
 ) -> ListConfigResourcesResponse {
-    // Version 0 asks for metrics subscriptions, of which there are none.
+    // Version 0 asks for metrics subscriptions; there are none.
     let wanted = match call.version() {
         0 => vec![CLIENT_METRICS],
         _ if request.resource_types.is_empty() => ALL.to_vec(),

@@ -117,7 +117,7 @@ async fn some(
     topics
 }
 
-/// Creates topics because somebody has asked for them. Kafka answers UNKNOWN_TOPIC_OR_PARTITION
+/// Creates topics that a client has asked for. Kafka answers UNKNOWN_TOPIC_OR_PARTITION
 /// while it creates one, and clients ask again; here it is there already.
 async fn create(node: &Arc<Node>, names: &[&ByteString]) -> Vec<MetadataResponseTopic> {
     let mut topics = Vec::with_capacity(names.len());
@@ -167,7 +167,7 @@ fn outcome(
 ) -> MetadataResponseTopic {
     match created {
         Ok(topic) => describe(node, &topic),
-        // Somebody else was faster.
+        // Another request was faster.
         Err(error) if error.code == ErrorCode::TOPIC_ALREADY_EXISTS => {
             match node.snapshot().topic(name) {
                 Some(topic) => describe(node, topic),

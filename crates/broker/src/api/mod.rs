@@ -54,7 +54,7 @@ impl Call {
         self.header.api_version
     }
 
-    /// Who calls, as the coordinator wants to know it.
+    /// The client, as the coordinator needs to know it.
     fn caller(&self) -> Caller {
         Caller {
             client_id: self

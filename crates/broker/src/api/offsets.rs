@@ -41,7 +41,7 @@ pub(super) async fn commit(call: Call, mut request: OffsetCommitRequest) -> Offs
         };
         topic.name = (&*known.name).into();
         topic.topic_id = known.id;
-        // Like Kafka: what does not exist is said whoever asks.
+        // As in Kafka, every client is told what does not exist.
         let mut missing = topic.clone();
         missing
             .partitions

@@ -82,7 +82,7 @@ enum Owner {
     Unknown,
 }
 
-/// Who wrote a partition, if the folder holds one.
+/// The program that wrote the partitions of a folder, if it holds any.
 fn partition(folder: &Path) -> io::Result<Option<Owner>> {
     let mut owner = None;
     for entry in fs::read_dir(folder)? {

@@ -205,7 +205,7 @@ impl Sessions {
         Ok((Context::Incremental(id), session.wanted()))
     }
 
-    /// An id for a new session, if there is room or somebody who has been silent for long.
+    /// An id for a new session, if there is room or another session has been idle for long.
     fn free_id(&self, sessions: &mut Kept) -> Option<i32> {
         if self.sessions_max == 0 {
             return None;

@@ -247,7 +247,7 @@ impl Groups {
         Ok(wait(answer, patience, handle.is_loading))
     }
 
-    /// The shard of a partition, started if nobody has needed it before.
+    /// The shard of a partition, started at its first use.
     fn shard(&self, node: &Arc<Node>, partition: &Arc<Partition>) -> Result<Handle, ErrorCode> {
         let mut shards = self.shards.lock();
         if self.stopping.is_cancelled() {

@@ -49,7 +49,7 @@ pub(super) struct ShardTask {
     /// Those whose replies the shard still owes.
     waiting: HashMap<Token, Waiting>,
     waiting_checked: usize,
-    /// Replies to commits that nobody waited for any more: their connections had closed.
+    /// Replies to commits whose connections had closed.
     lost: Vec<Token>,
     next_token: u64,
     /// The version of the topics and settings that the shard has.
@@ -107,7 +107,7 @@ impl ShardTask {
             let served_from = Instant::now();
             match self.serve(shard).await {
                 End::Stopped => return,
-                // Nobody learns of what was decided and not written. Whoever waits asks again.
+                // Decisions that were not written are not sent. Clients that wait retry.
                 End::Lost => self.refuse_waiting(ErrorCode::COORDINATOR_NOT_AVAILABLE),
             }
             if served_from.elapsed() < WRITE_AGAIN_AFTER {
@@ -328,13 +328,13 @@ impl ShardTask {
                 return Err(());
             }
             out.records.clear();
-            // One huge batch must not hold its memory for ever.
+            // One huge batch must not hold its memory forever.
             out.records.shrink_to(1024);
         }
         self.tell(out);
         for (token, reply) in out.replies.drain(..) {
             if let Some(waiting) = self.waiting.remove(&token) {
-                // Of other replies nobody wants to know.
+                // Other replies don't matter.
                 if let Err(Ok(Reply::OffsetCommit(_))) = waiting.send(Ok(reply)) {
                     self.lost.push(token);
                 }

@@ -64,7 +64,7 @@ enum End {
 }
 
 impl End {
-    /// Whether somebody should know: the peer does something that no client does.
+    /// Whether to log it as a warning: the peer does something that no client does.
     fn is_strange(&self) -> bool {
         match self {
             End::Read(ReadError::TooLong { .. } | ReadError::OtherProtocol(_)) => true,

@@ -1,4 +1,4 @@
-//! Who is connected, and who may come.
+//! The open connections, and which new ones are accepted.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -102,7 +102,7 @@ mod tests {
         holders.dismiss_largest(Duration::ZERO);
         assert!(tokens[1].is_cancelled());
         assert!(!tokens[0].is_cancelled());
-        // Who makes progress stays.
+        // A connection that makes progress stays.
         holders.dismiss_largest(Duration::from_secs(60));
         assert!(!tokens[0].is_cancelled());
     }

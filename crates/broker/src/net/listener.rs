@@ -1,4 +1,4 @@
-//! Who may connect.
+//! Accepts connections, within their limits.
 
 use std::{
     io,

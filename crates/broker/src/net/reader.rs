@@ -18,7 +18,7 @@ const BUFFER_LENGTH_MIN: usize = 4 * 1024;
 /// through while large ones wait for each other.
 const FREE_LENGTH: usize = 16 * 1024;
 
-/// How long one waits for memory before somebody who holds much of it has to go.
+/// How long a request waits for memory before the connection that holds most of it is closed.
 const MEMORY_PATIENCE: Duration = Duration::from_millis(50);
 
 /// Reads frames: a length of four bytes, then as many bytes.

@@ -10,7 +10,7 @@ const MIB: &str = "1048576";
 pub(crate) const BROKER: Table = Table {
     without_effect: without_effect::BROKER,
     with_effect: &[
-    // Who the broker is and where it is found.
+    // The broker's id and addresses.
     Definition::new("node.id", Int, "1", "The id of this broker.").rule(AtLeast(0)).at_start(),
     Definition::new("listeners", List, "PLAINTEXT://127.0.0.1:9092", "Where the broker listens: host:port or NAME://host:port, one or several; port 0 takes a free one.").at_start(),
     Definition::new("advertised.listeners", List, "", "Where clients are told to find the broker, when it is not where it listens: for each listener one address, by name or in the same order. A client is told the one of the listener through which it has come.").unset().at_start(),

@@ -225,7 +225,7 @@ impl Catalog {
         Ok(result)
     }
 
-    /// A producer id that nobody has been given before, here or before a restart.
+    /// A producer id that was never assigned before, not even before a restart.
     pub(crate) async fn new_producer_id(self: &Arc<Self>) -> Result<i64, ChangeError> {
         let mut ids = self.producer_ids.lock().await;
         if ids.is_empty() {

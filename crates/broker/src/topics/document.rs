@@ -19,7 +19,7 @@ pub(crate) struct Document {
     format: u32,
     pub(crate) cluster_id: String,
     pub(crate) node_id: i32,
-    /// The first producer id that nobody has been given yet.
+    /// The next producer id to assign.
     pub(crate) next_producer_id: i64,
     #[serde(default)]
     pub(crate) topics: BTreeMap<String, TopicEntry>,
@@ -32,7 +32,7 @@ pub(crate) struct Document {
     /// Settings that groups have of their own.
     #[serde(default)]
     pub(crate) groups: BTreeMap<String, Values>,
-    /// Deleted topics of which folders may be left, by id.
+    /// Deleted topics whose folders may still exist, by id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) deleted: BTreeMap<String, DeletedTopic>,
 }

@@ -84,7 +84,7 @@ struct Seen {
 }
 
 enum State {
-    /// Nobody has asked for it yet.
+    /// It was not used yet.
     Closed,
     Open(Arc<Log>),
     /// It cannot be used. Others go on.
@@ -172,7 +172,7 @@ impl Partition {
         })
     }
 
-    /// The log, opened if nobody has asked for it before.
+    /// The log, opened at its first use.
     pub(crate) fn log(&self) -> Result<Arc<Log>, PartitionError> {
         match &*self.state.read() {
             State::Open(log) => return Ok(Arc::clone(log)),
@@ -270,7 +270,7 @@ impl Partition {
                 );
             }
         }
-        // Where there was no room for a flush, nobody knows what is on the device either.
+        // If a flush found no room, it is unknown what is on the device, too.
         let is_lost = self.opened().is_some_and(|log| log.has_failed());
         if !is_lost && !matches!(cause, LogError::FlushFailed | LogError::Io { .. }) {
             return;
@@ -291,7 +291,7 @@ impl Partition {
     }
 
     /// Opens a partition that has failed once more, when that was some time ago. One that is damaged
-    /// stays as it is: somebody has to look at it.
+    /// stays as it is: an operator has to look at it.
     pub(crate) fn try_again(&self) {
         let is_due = |state: &State| match state {
             State::Failed {
@@ -312,7 +312,7 @@ impl Partition {
             *state = self.open();
             match &*state {
                 State::Open(_) => info!("partition {self} is available again"),
-                // The same every few seconds tells nobody anything.
+                // The same line every few seconds would only be noise.
                 State::Failed { error, .. } if error.to_string() == before => {}
                 _ => state.report(self),
             }
@@ -361,7 +361,7 @@ impl Partition {
         }
     }
 
-    /// Begins to flush, unless somebody has begun, so that the flushes of several partitions that
+    /// Begins to flush, unless a flush has begun, so that the flushes of several partitions that
     /// are waited for one after the other go on side by side.
     pub(crate) fn flush_soon(self: &Arc<Self>, log: &Arc<Log>, offset: i64) {
         if log.flushed_offset() < offset {

@@ -134,7 +134,7 @@ impl Ledger {
         }
     }
 
-    /// Who has processed the most records.
+    /// The member that has processed the most records.
     pub(super) fn busiest(&self) -> Option<&'static str> {
         let state = self.lock();
         let busiest = state.members.iter().max_by_key(|(_, count)| count.records);
@@ -183,7 +183,7 @@ impl Ledger {
     ) {
         let mut state = self.lock();
         let state = &mut *state;
-        // A killed member may still be in the middle of a step; nobody sees what it does.
+        // A killed member may still be in the middle of a step; its output is gone.
         if state.killed.contains(&name) {
             return;
         }

@@ -48,7 +48,7 @@ impl Standing {
         })
     }
 
-    /// An error if executing would fail, or create a group that nobody asked to create.
+    /// An error if executing would fail, or create a group by accident.
     pub(super) fn may_execute(&self, group: &str, create: bool) -> Result<(), Failure> {
         if !self.exists && !create {
             return Err(Failure::new(format!(

@@ -1,4 +1,4 @@
-//! Looking at the files of a log that nobody has open, and giving up what cannot be saved.
+//! Examining the files of a log that is not open, and giving up what cannot be saved.
 //!
 //! [`check`] reads everything and changes nothing. [`repair`] changes no file without keeping what
 //! it was beside it, under a name that ends in `.damaged`, and never makes an offset free that was
@@ -67,7 +67,7 @@ pub struct Checked {
     pub unfinished_bytes: u64,
 }
 
-/// Looks through all files of the log in `folder`, which nobody may have open. Changes nothing.
+/// Examines all files of the log in `folder`, which must not be open anywhere. Changes nothing.
 ///
 /// # Errors
 ///

@@ -20,7 +20,7 @@ use crate::{
     validate::{Validated, validate},
 };
 
-/// Who appends, and so what is checked.
+/// Where a batch comes from, which decides what is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// A client's batches: everything is checked.
@@ -253,7 +253,7 @@ impl Log {
             .map_err(|e| LogError::io("cannot write", path(&self.storage, &name), e))
     }
 
-    /// Writes the producers down durably, and returns as of which offset.
+    /// Stores the state of the producers durably, and returns the offset up to which it is valid.
     pub(super) fn store_snapshot(&self, writer: &Writer) -> Result<i64, LogError> {
         let offset = self.end_offset();
         let name = files::of(offset, SNAPSHOT);

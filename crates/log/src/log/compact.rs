@@ -82,7 +82,7 @@ impl Log {
     }
 
     /// Ends the newest segment if what is in it has been kept out of compaction for longer than
-    /// `max.compaction.lag.ms`, also when nobody appends any more.
+    /// `max.compaction.lag.ms`, even if nothing is appended any more.
     fn roll_overdue(&self, config: &LogConfig, now_ms: i64) -> Result<(), LogError> {
         let mut writer = self.writer.lock();
         let active = self.view.read().active().clone();
@@ -192,7 +192,7 @@ fn dirty(
     let worth_it = dirty as f64 > config.min_cleanable_dirty_ratio * all as f64;
     let mut overdue = false;
     for segment in &closed[start..end] {
-        // Reading when a segment begins is not free, and usually nobody asks.
+        // Reading the first timestamp of a segment costs a read, and is rarely needed.
         overdue = overdue
             || config.max_compaction_lag_ms < i64::MAX
                 && is_overdue(config, segment.oldest_ms()?, now_ms);

@@ -30,7 +30,7 @@ impl Log {
     /// Does what is due: retention, compaction, forgetting silent producers, and gives memory back
     /// that nobody uses. May take long when it compacts; appends and reads go on meanwhile.
     ///
-    /// It flushes too: what is never flushed (because nobody asks for acks=all) would have to be
+    /// It flushes too: what is never flushed (because no producer asks for acks=all) would have to be
     /// read and written again after a kill.
     ///
     /// Call it every few minutes, as Kafka does (`log.retention.check.interval.ms`).
@@ -61,7 +61,7 @@ impl Log {
     }
 
     /// Gives back the memory that keeps the newest batches for consumers at the tail; the next
-    /// reads come from files. For logs that nobody has used for a while.
+    /// reads come from files. For logs that are idle.
     pub fn drop_cache(&self) {
         self.view.write().cache.clear();
     }

@@ -184,7 +184,7 @@ impl Opening {
             start_offset = start_offset.max(first.base_offset);
         }
         if segments.is_empty() || start_offset > end_offset {
-            // A new log, or one of which nothing is left behind its start.
+            // A new log, or one that has no records after its start.
             for segment in segments.drain(..) {
                 segment.remove()?;
             }

@@ -21,7 +21,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// The view of a log with these segments, of which there is at least one.
+    /// The view of a log with these segments, at least one.
     pub(super) fn new(
         segments: Vec<Arc<Segment>>,
         cache_bytes: usize,

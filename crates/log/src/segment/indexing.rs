@@ -34,7 +34,7 @@ impl Segment {
         if let Some(index) = &self.state.lock().index {
             return Ok(look(index));
         }
-        // Reading the file without the lock: nobody appends to a segment without an index.
+        // Reading the file without the lock: nothing is appended to a segment without an index.
         let read = match self.is_retired() {
             true => None,
             false => self.read_index()?.filter(|_| !self.is_retired()),

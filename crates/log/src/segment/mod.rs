@@ -312,7 +312,7 @@ impl Segment {
         }
     }
 
-    /// Removes the segment's files. Whoever holds the segment can still read it.
+    /// Removes the segment's files. Readers that hold the segment can still read it.
     pub(crate) fn remove(&self) -> Result<(), LogError> {
         self.retire();
         for kind in [LOG, INDEX, TIME_INDEX] {

@@ -30,7 +30,7 @@ pub trait Storage: Send + Sync {
     /// Renames a file, in place of one that may have the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
-    /// Removes a file. Whoever has it open can still read it.
+    /// Removes a file. Open handles can still read it.
     fn remove(&self, name: &str) -> io::Result<()>;
 
     /// Makes durable which files there are.

@@ -1,4 +1,4 @@
-//! Open files as a budget: those of all logs together, of which the least used are closed when
+//! Open files as a budget for all logs together: the least recently used are closed when
 //! there are too many, and opened again when they are needed.
 
 use std::{
@@ -50,7 +50,7 @@ pub(super) struct State {
     dirty: bool,
     /// Its name is gone, or is another file's: it cannot be opened again.
     pinned: bool,
-    /// Syncing it before it was closed failed, and nobody has been told.
+    /// Syncing it before it was closed failed, which was not reported yet.
     failed: Option<io::ErrorKind>,
 }
 
@@ -227,7 +227,7 @@ impl Handle {
     }
 
     /// Closes the file. One that has been written is synced first: after it is closed, an error of
-    /// the device might be reported to nobody.
+    /// the device might go unreported.
     fn close(&self, may_sync: bool) -> Closed {
         let Some(mut state) = self.state.try_lock() else {
             return Closed::No;

@@ -25,7 +25,7 @@ crate::message! {
         group_id: ByteString [0..],
         /// `Empty`, `PreparingRebalance`, `CompletingRebalance`, `Stable` or `Dead`.
         group_state: ByteString [0..],
-        /// `consumer` for consumers; empty when nobody has joined.
+        /// `consumer` for consumers; empty if no member has joined.
         protocol_type: ByteString [0..],
         /// The protocol that the members agreed on: for consumers, the assignor's name.
         protocol_data: ByteString [0..],

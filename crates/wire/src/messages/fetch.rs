@@ -114,7 +114,7 @@ crate::message! {
         log_start_offset: i64 [5.., ignorable] = -1,
         /// Where a follower's log parts from the leader's (KIP-595).
         diverging_epoch: EpochEndOffset [12.., tag 0],
-        /// Who leads now, with errors that say another broker does (KIP-951).
+        /// The current leader, with errors that say another broker does (KIP-951).
         current_leader: LeaderIdAndEpoch [12.., tag 1],
         /// The snapshot that a follower has to fetch first (KIP-630).
         snapshot_id: SnapshotId [12.., tag 2],

@@ -8,7 +8,7 @@ crate::message! {
     pub struct InitProducerIdRequest: 0..=6, flexible 2.. {
         /// `None` for idempotence without transactions.
         transactional_id: Option<ByteString> [0.., null 0..] = Some(Default::default()),
-        /// After how long the coordinator aborts a transaction that nobody ends.
+        /// How long a transaction may stay open before the coordinator aborts it.
         transaction_timeout_ms: i32 [0..],
         /// The producer id so far, to go on with a new epoch (KIP-360); -1 for none.
         producer_id: i64 [3..] = -1,

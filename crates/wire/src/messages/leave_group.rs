@@ -6,9 +6,9 @@ crate::message! {
     /// Leaves a group, or removes members from it.
     pub struct LeaveGroupRequest: 0..=5, flexible 4.. {
         group_id: ByteString [0..],
-        /// Who leaves, up to version 2.
+        /// The leaving member, up to version 2.
         member_id: ByteString [0..=2],
-        /// Who leaves, from version 3 on: by member id, or by instance id with an empty member id
+        /// The leaving members, from version 3 on: by member id, or by instance id with an empty member id
         /// (KIP-345).
         members: Vec<MemberIdentity> [3..],
     }

@@ -1,7 +1,7 @@
 //! The messages of the Kafka protocol that kohort speaks, one file an API.
 //!
 //! Field by field they are Kafka 4.4.0's, which a test checks against Kafka's own schemas. A
-//! message's default has Kafka's defaults, so whoever writes one names what differs:
+//! message's default has Kafka's defaults, so code that builds one names only what differs:
 //!
 //! ```
 //! use kohort_wire::messages::HeartbeatRequest;

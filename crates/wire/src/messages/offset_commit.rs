@@ -6,7 +6,7 @@ crate::message! {
     /// Commits offsets for a group.
     pub struct OffsetCommitRequest: 2..=10, flexible 8.. {
         group_id: ByteString [0..],
-        /// The generation (classic) or the member's epoch (consumer protocol); -1 from somebody who
+        /// The generation (classic) or the member's epoch (consumer protocol); -1 from a client that
         /// is not a member.
         generation_id_or_member_epoch: i32 [1.., ignorable] = -1,
         member_id: ByteString [1.., ignorable],

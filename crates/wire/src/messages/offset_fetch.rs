@@ -25,10 +25,10 @@ crate::message! {
     /// A group, and the partitions whose offsets are asked for.
     pub struct OffsetFetchRequestGroup {
         group_id: ByteString [8..],
-        /// The member that asks, so that a stale one is told (KIP-848); `None` from somebody who is
+        /// The member that asks, so that a stale one is told (KIP-848); `None` from a client that is
         /// not a member.
         member_id: Option<ByteString> [9.., null 9.., ignorable],
-        /// The member's epoch; -1 from somebody who is not a member, or a classic one.
+        /// The member's epoch; -1 from a client that is not a member, or a classic one.
         member_epoch: i32 [9.., ignorable] = -1,
         /// The partitions; `None` for all that have an offset.
         topics: Option<Vec<OffsetFetchRequestTopics>> [8.., null 8..] = Some(Default::default()),

@@ -67,7 +67,7 @@ crate::message! {
         /// The records for which the batch was refused (KIP-467).
         record_errors: Vec<BatchIndexAndErrorMessage> [8.., ignorable],
         error_message: Option<ByteString> [8.., null 8.., ignorable],
-        /// Who leads now, with errors that say another broker does (KIP-951).
+        /// The current leader, with errors that say another broker does (KIP-951).
         current_leader: LeaderIdAndEpoch [10.., tag 0],
     }
 

@@ -24,7 +24,7 @@ crate::message! {
         rack: Option<ByteString> [0.., null 0..],
     }
 
-    /// Who leads a partition (KIP-951).
+    /// The leader of a partition (KIP-951).
     pub struct LeaderIdAndEpoch {
         leader_id: i32 [0..] = -1,
         leader_epoch: i32 [0..] = -1,

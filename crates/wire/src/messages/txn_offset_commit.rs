@@ -10,7 +10,7 @@ crate::message! {
         group_id: ByteString [0..],
         producer_id: i64 [0..],
         producer_epoch: i16 [0..],
-        /// The generation (classic) or the member's epoch (consumer protocol); -1 from somebody who
+        /// The generation (classic) or the member's epoch (consumer protocol); -1 from a client that
         /// is not a member (KIP-447).
         generation_id_or_member_epoch: i32 [3..] = -1,
         member_id: ByteString [3..],
