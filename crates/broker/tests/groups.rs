@@ -154,7 +154,7 @@ async fn a_join_that_waits_is_answered_when_the_group_is_ready() {
 
 /// KAFKA-16973.
 #[tokio::test]
-async fn c3_what_is_answered_is_there_after_a_restart_without_shutdown() {
+async fn what_is_answered_is_there_after_a_restart_without_shutdown() {
     let folder = tempfile::tempdir().unwrap();
     let broker = in_folder(folder.path()).await;
     let mut client = Client::connect(&broker).await;
@@ -180,7 +180,7 @@ async fn c3_what_is_answered_is_there_after_a_restart_without_shutdown() {
 
 /// KAFKA-19246. And a shard whose log is damaged costs its own groups only.
 #[tokio::test]
-async fn k4_an_error_of_the_group_reaches_clients_of_every_version() {
+async fn an_error_of_the_group_reaches_clients_of_every_version() {
     let folder = tempfile::tempdir().unwrap();
     let broker = in_folder(folder.path()).await;
     let mut client = Client::connect(&broker).await;
@@ -228,7 +228,7 @@ async fn k4_an_error_of_the_group_reaches_clients_of_every_version() {
 
 /// redpanda #4900.
 #[tokio::test]
-async fn x4_a_deleted_group_stays_deleted_after_a_restart() {
+async fn a_deleted_group_stays_deleted_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let broker = in_folder(folder.path()).await;
     let mut client = Client::connect(&broker).await;
@@ -256,7 +256,7 @@ async fn x4_a_deleted_group_stays_deleted_after_a_restart() {
 
 /// kop #1289.
 #[tokio::test]
-async fn x8_a_member_that_joins_right_after_a_commit_starts_from_that_commit() {
+async fn a_member_that_joins_right_after_a_commit_starts_from_that_commit() {
     let broker = builder().start().await.unwrap();
     let mut committer = Client::connect(&broker).await;
     let mut member = Client::connect(&broker).await;
@@ -269,7 +269,7 @@ async fn x8_a_member_that_joins_right_after_a_commit_starts_from_that_commit() {
 
 /// ydb PR 49893.
 #[tokio::test]
-async fn x9_an_offset_that_was_never_committed_is_minus_one_without_an_error() {
+async fn an_offset_that_was_never_committed_is_minus_one_without_an_error() {
     let broker = builder().start().await.unwrap();
     let mut client = Client::connect(&broker).await;
     client.create_topic("t", 1).await;
@@ -282,7 +282,7 @@ async fn x9_an_offset_that_was_never_committed_is_minus_one_without_an_error() {
 
 /// confluent-kafka-go #494.
 #[tokio::test]
-async fn x11_a_static_member_survives_a_restart_of_the_coordinator_unfenced() {
+async fn a_static_member_survives_a_restart_of_the_coordinator_unfenced() {
     let folder = tempfile::tempdir().unwrap();
     let broker = in_folder(folder.path()).await;
     let mut client = Client::connect(&broker).await;
@@ -350,7 +350,7 @@ async fn what_was_committed_for_a_deleted_topic_is_forgotten() {
 
 /// sarama #2157.
 #[tokio::test]
-async fn x10_an_empty_or_absent_instance_id_is_a_dynamic_member() {
+async fn an_empty_or_absent_instance_id_is_a_dynamic_member() {
     let broker = builder().start().await.unwrap();
     let mut client = Client::connect(&broker).await;
     for instance_id in [None, Some("")] {

@@ -209,7 +209,7 @@ async fn a_topic_that_comes_after_it_was_subscribed_is_read() {
     }
 }
 
-/// M12
+/// rust-rdkafka #509, #611
 #[tokio::test]
 async fn dropping_a_consumer_returns_at_once_and_its_partitions_go_to_others() {
     let servers = servers().await;
@@ -229,7 +229,7 @@ async fn dropping_a_consumer_returns_at_once_and_its_partitions_go_to_others() {
     }
 }
 
-/// M7
+/// KAFKA-19357
 #[tokio::test]
 async fn closing_does_not_hang_when_there_is_no_coordinator() {
     for protocol in PROTOCOLS {

@@ -48,7 +48,7 @@ async fn committed(admin: &Admin) -> i64 {
     offsets.map(|committed| committed.offset).sum()
 }
 
-/// M5
+/// KAFKA-18641
 #[tokio::test]
 async fn what_the_application_has_not_finished_with_is_not_committed() {
     let broker = broker(1).await;
@@ -81,7 +81,7 @@ impl RebalanceHandler for Revoked {
     }
 }
 
-/// M8
+/// KAFKA-20106, 20332
 #[tokio::test]
 async fn partitions_go_to_others_only_when_the_application_is_done_with_its_records() {
     for protocol in PROTOCOLS {
@@ -143,7 +143,7 @@ async fn partitions_go_to_others_only_when_the_application_is_done_with_its_reco
     }
 }
 
-/// M11
+/// rust-rdkafka #638, #665, #848
 #[tokio::test]
 async fn after_the_broker_was_away_for_longer_than_the_session_consumption_goes_on() {
     for protocol in PROTOCOLS {
@@ -221,7 +221,7 @@ async fn half_committed(broker: &TestBroker) {
     altered.into_iter().for_each(|(_, result)| result.unwrap());
 }
 
-/// M13
+/// platformatic/kafka #267
 #[tokio::test]
 async fn a_stale_epoch_does_not_hide_what_was_committed() {
     let broker = broker(1).await;
@@ -242,7 +242,7 @@ async fn a_stale_epoch_does_not_hide_what_was_committed() {
     assert_eq!(asked.load(Ordering::Relaxed), 4);
 }
 
-/// M14
+/// vector #22006
 #[tokio::test]
 async fn a_consumer_that_was_paused_through_a_rebalance_goes_on_afterwards() {
     for protocol in PROTOCOLS {
@@ -287,7 +287,7 @@ async fn a_consumer_that_was_paused_through_a_rebalance_goes_on_afterwards() {
     }
 }
 
-/// X12, X13
+/// librdkafka #4059, librdkafka #2933
 #[tokio::test]
 async fn commits_that_fail_do_not_stop_fetching() {
     let broker = broker(1).await;
@@ -310,7 +310,7 @@ async fn commits_that_fail_do_not_stop_fetching() {
     }
 }
 
-/// X14
+/// librdkafka #2791
 #[tokio::test]
 async fn a_coordinator_that_is_none_any_more_is_looked_up_again() {
     for by_hand in [true, false] {
@@ -370,7 +370,7 @@ impl RebalanceHandler for Changes {
     }
 }
 
-/// X21
+/// platformatic PR 370
 #[tokio::test]
 async fn commits_that_a_rebalance_refuses_do_not_start_another_one() {
     for protocol in PROTOCOLS {
@@ -448,7 +448,7 @@ async fn commits_that_a_rebalance_refuses_do_not_start_another_one() {
     }
 }
 
-/// X20
+/// kafkajs #1527
 #[tokio::test]
 async fn heartbeats_go_on_while_the_application_works_for_longer_than_the_session() {
     let broker = broker(1).await;

@@ -259,18 +259,18 @@ proptest! {
         prop_assert_eq!((squares(&targets), group.kept(&targets)), best(&group));
     }
 
-    /// C11 (KAFKA-18688).
+    /// KAFKA-18688.
     #[test]
-    fn c11_a_balanced_assignment_moves_nothing_when_recomputed(group in group(8, 6, 12, false)) {
+    fn a_balanced_assignment_moves_nothing_when_recomputed(group in group(8, 6, 12, false)) {
         let group = group.with(&group.assign(Assignor::Uniform));
         for (member, target) in group.members.iter().zip(group.assign(Assignor::Uniform)) {
             prop_assert!(target.is_same(&member.3));
         }
     }
 
-    /// C14 (KAFKA-19431).
+    /// KAFKA-19431.
     #[test]
-    fn c14_no_target_holds_a_topic_that_its_member_does_not_subscribe_to(
+    fn no_target_holds_a_topic_that_its_member_does_not_subscribe_to(
         group in group(6, 5, 9, false),
         range in any::<bool>(),
         unsubscribed in any::<prop::sample::Index>(),

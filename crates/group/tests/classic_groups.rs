@@ -138,7 +138,7 @@ fn members_are_told_to_rejoin_and_the_late_ones_are_put_out() {
 }
 
 #[test]
-fn k6_a_slow_member_holds_the_others_no_longer_than_the_rebalance_timeout() {
+fn a_slow_member_holds_the_others_no_longer_than_the_rebalance_timeout() {
     let mut world = World::new();
     let members = stable_group(
         &mut world,
@@ -326,8 +326,9 @@ fn old_clients_join_without_being_given_an_id_first() {
     assert!(!response.member_id.is_empty());
 }
 
+/// brod PR 465.
 #[test]
-fn x7_a_missing_rebalance_timeout_is_the_session_timeout() {
+fn a_missing_rebalance_timeout_is_the_session_timeout() {
     let mut world = World::new();
     let mut members = stable_group(&mut world, vec![Member::new()]);
     members[0].rebalance_timeout_ms = -1;
@@ -345,8 +346,9 @@ fn x7_a_missing_rebalance_timeout_is_the_session_timeout() {
     assert_eq!(join_answer(&mut world, joining).error_code, ErrorCode::NONE);
 }
 
+/// redpanda #3300.
 #[test]
-fn x2_members_that_vanish_while_the_group_prepares_do_not_leave_it_there() {
+fn members_that_vanish_while_the_group_prepares_do_not_leave_it_there() {
     let mut world = World::new();
     let members = stable_group(
         &mut world,
@@ -391,7 +393,7 @@ fn abandoned_join(world: &mut World, group_id: &str, connection: Option<Connecti
 }
 
 #[test]
-fn k7_first_joins_that_are_abandoned_are_bounded_and_leave_nothing_behind() {
+fn first_joins_that_are_abandoned_are_bounded_and_leave_nothing_behind() {
     let mut world = World::new();
     for index in 0..50_000 {
         abandoned_join(&mut world, &format!("g-{index}"), None);
@@ -461,7 +463,7 @@ fn a_member_that_leaves_with_an_id_that_it_never_used_leaves_no_group_behind() {
 }
 
 #[test]
-fn k7_joins_that_are_never_finished_do_not_pile_up() {
+fn joins_that_are_never_finished_do_not_pile_up() {
     let mut world = World::new();
     let members = stable_group(&mut world, vec![Member::new()]);
     for _ in 0..30_000 {
@@ -555,8 +557,9 @@ fn metadata_of_other_protocol_types_is_never_parsed() {
     assert_eq!(join_answer(&mut world, token).error_code, ErrorCode::NONE);
 }
 
+/// KAFKA-18095.
 #[test]
-fn c9_a_member_without_a_subscription_can_join() {
+fn a_member_without_a_subscription_can_join() {
     let mut world = World::new();
     let members = stable_group(
         &mut world,
@@ -571,8 +574,9 @@ fn c9_a_member_without_a_subscription_can_join() {
     assert_eq!(members[0].heartbeat(&mut world), ErrorCode::NONE);
 }
 
+/// nisshi #625.
 #[test]
-fn x1_the_second_member_gets_its_assignment_and_keeps_heartbeating() {
+fn the_second_member_gets_its_assignment_and_keeps_heartbeating() {
     let mut world = World::new();
     let mut members = stable_group(&mut world, vec![Member::new()]);
     let mut second = Member::new();

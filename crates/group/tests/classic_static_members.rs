@@ -6,8 +6,9 @@ use kohort_group::coordinator::*;
 use kohort_wire::{ErrorCode, messages::*};
 use world::{World, classic::*};
 
+/// KAFKA-20601.
 #[test]
-fn c23_a_static_member_of_a_full_group_may_rejoin() {
+fn a_static_member_of_a_full_group_may_rejoin() {
     let mut world = World::with(Config {
         group_max_size: 1,
         ..Config::default()
@@ -79,8 +80,9 @@ fn a_static_member_that_comes_back_for_other_topics_makes_the_group_rebalance() 
     }
 }
 
+/// redpanda PR 23693.
 #[test]
-fn x3_a_static_member_that_comes_back_brings_its_new_settings() {
+fn a_static_member_that_comes_back_brings_its_new_settings() {
     let mut world = World::new();
     stable_group(&mut world, vec![Member::with_instance("one")]);
     let mut new = Member {
@@ -103,8 +105,9 @@ fn x3_a_static_member_that_comes_back_brings_its_new_settings() {
     assert_eq!(world.describe("g").members[0].client_id, "renamed");
 }
 
+/// sarama #2157.
 #[test]
-fn x10_an_empty_instance_id_is_a_dynamic_member() {
+fn an_empty_instance_id_is_a_dynamic_member() {
     let mut world = World::new();
     let members = stable_group(
         &mut world,
@@ -120,8 +123,9 @@ fn x10_an_empty_instance_id_is_a_dynamic_member() {
     );
 }
 
+/// confluent-kafka-go #494.
 #[test]
-fn x11_static_members_survive_a_coordinator_restart_unfenced() {
+fn static_members_survive_a_coordinator_restart_unfenced() {
     let mut world = World::new();
     let members = stable_group(
         &mut world,

@@ -71,7 +71,7 @@ fn members_of_both_protocols_share_one_group() {
     assert!(world.is_shared_out() && world.nodes[1].left);
 }
 
-/// M1
+/// KAFKA-16190
 #[test]
 fn the_heartbeat_after_a_rejoin_is_a_full_one() {
     let mut world = World::new(1);
@@ -106,7 +106,7 @@ fn the_heartbeat_after_a_rejoin_is_a_full_one() {
     assert!(full.subscribed_topic_names.is_some() && full.topic_partitions.is_some());
 }
 
-/// M2
+/// KAFKA-16198
 #[test]
 fn names_that_come_late_lose_no_partition() {
     let mut world = World::new(1);
@@ -119,7 +119,7 @@ fn names_that_come_late_lose_no_partition() {
     assert!(world.is_shared_out());
 }
 
-/// M3
+/// KAFKA-16375
 #[test]
 fn a_rejoin_in_the_middle_of_a_reconciliation_ends_in_the_newest_assignment() {
     let mut world = World::new(1);
@@ -137,7 +137,7 @@ fn a_rejoin_in_the_middle_of_a_reconciliation_ends_in_the_newest_assignment() {
     assert!(!world.nodes[other].has.is_empty() && !world.nodes[node].has.is_empty());
 }
 
-/// M4
+/// KAFKA-17116
 #[test]
 fn leaving_works_whatever_the_member_is_doing() {
     for kind in KINDS {
@@ -191,7 +191,7 @@ fn a_classic_member_that_leaves_does_not_join_again_for_what_its_last_heartbeat_
     }
 }
 
-/// M6
+/// KAFKA-19356
 #[test]
 fn what_is_not_subscribed_to_any_more_is_let_go_of() {
     for kind in KINDS {
@@ -207,7 +207,7 @@ fn what_is_not_subscribed_to_any_more_is_let_go_of() {
     }
 }
 
-/// M9
+/// KAFKA-20145
 #[test]
 fn an_assignment_is_acknowledged_once() {
     let mut world = World::new(1);
@@ -221,7 +221,7 @@ fn an_assignment_is_acknowledged_once() {
     assert_eq!(told.count(), 1);
 }
 
-/// M10
+/// KAFKA-20253, 20426
 #[test]
 fn a_member_that_has_nothing_to_do_does_nothing() {
     for kind in KINDS {
@@ -239,7 +239,7 @@ fn a_member_that_has_nothing_to_do_does_nothing() {
     }
 }
 
-/// M11
+/// rust-rdkafka #638, #665, #848
 #[test]
 fn after_the_coordinator_was_away_for_longer_than_the_session_it_goes_on_by_itself() {
     for kind in KINDS {
@@ -257,7 +257,7 @@ fn after_the_coordinator_was_away_for_longer_than_the_session_it_goes_on_by_itse
     }
 }
 
-/// X15
+/// librdkafka #2615
 #[test]
 fn a_disconnect_in_the_middle_of_a_join_recovers() {
     for kind in [Kind::Range, Kind::Cooperative] {
@@ -276,7 +276,7 @@ fn a_disconnect_in_the_middle_of_a_join_recovers() {
     }
 }
 
-/// X16
+/// librdkafka PR 5604
 #[test]
 fn an_application_away_in_the_middle_of_a_rebalance_loses_its_partitions() {
     for kind in KINDS {
@@ -305,7 +305,7 @@ fn an_application_away_in_the_middle_of_a_rebalance_loses_its_partitions() {
     }
 }
 
-/// X17
+/// franz-go #686
 #[test]
 fn a_group_rolls_from_eager_to_cooperative() {
     let mut world = World::new(1);
@@ -322,7 +322,7 @@ fn a_group_rolls_from_eager_to_cooperative() {
     }
 }
 
-/// X18
+/// aiokafka #727, kafka-python PR 2617
 #[test]
 fn a_member_that_is_removed_in_the_middle_of_a_rebalance_joins_once_more() {
     for kind in [Kind::Range, Kind::Cooperative] {
@@ -348,7 +348,7 @@ fn a_member_that_is_removed_in_the_middle_of_a_rebalance_joins_once_more() {
     }
 }
 
-/// X19
+/// kafkajs #83
 #[test]
 fn a_topic_that_cannot_be_found_does_not_hold_up_the_others() {
     let mut world = World::new(1);

@@ -74,8 +74,9 @@ fn offsets_are_kept_across_a_restart() {
     assert_eq!(world.groups(), ["g"]);
 }
 
+/// ydb PR 49893.
 #[test]
-fn x9_an_offset_that_was_never_committed_is_minus_one_without_an_error() {
+fn an_offset_that_was_never_committed_is_minus_one_without_an_error() {
     let mut world = World::new();
     assert_eq!(world.committed("nobody"), [-1; 4]);
     let request = OffsetFetchRequestGroup {
@@ -97,7 +98,7 @@ fn x9_an_offset_that_was_never_committed_is_minus_one_without_an_error() {
 }
 
 #[test]
-fn k8_a_commit_from_an_older_generation_or_by_a_stranger_changes_nothing() {
+fn a_commit_from_an_older_generation_or_by_a_stranger_changes_nothing() {
     let mut world = World::new();
     let member = group_of_one(&mut world, 10_000);
     assert_eq!(world.commit("g", &member, 1, &[10]), [ErrorCode::NONE]);
@@ -140,7 +141,7 @@ fn a_commit_with_a_generation_to_a_group_that_does_not_exist_is_refused() {
 }
 
 #[test]
-fn k9_metadata_over_the_limit_fails_for_that_partition_alone() {
+fn metadata_over_the_limit_fails_for_that_partition_alone() {
     let mut world = World::new();
     let partition = |index, length| OffsetCommitRequestPartition {
         committed_metadata: Some("m".repeat(length).into()),
@@ -251,7 +252,7 @@ fn a_negative_offset_in_an_old_log_is_none() {
 }
 
 #[test]
-fn k10_a_topic_that_does_not_exist_fails_alone() {
+fn a_topic_that_does_not_exist_fails_alone() {
     let mut world = World::new();
     let topics =
         [("a", 0), ("nothing", 0), ("b", 99)].map(|(name, partition)| OffsetCommitRequestTopic {
@@ -286,8 +287,9 @@ fn a_commit_is_as_good_as_a_heartbeat() {
     );
 }
 
+/// kop #1289.
 #[test]
-fn x8_a_commit_is_seen_by_whoever_asks_next() {
+fn a_commit_is_seen_by_whoever_asks_next() {
     let mut world = World::new();
     let member = group_of_one(&mut world, 10_000);
     world.commit("g", &member, 1, &[42]);
@@ -382,8 +384,9 @@ fn a_group_with_members_is_not_deleted() {
     assert_eq!(world.delete_group("h"), ErrorCode::GROUP_ID_NOT_FOUND);
 }
 
+/// redpanda #4900.
 #[test]
-fn x4_a_deleted_group_stays_deleted_after_a_restart() {
+fn a_deleted_group_stays_deleted_after_a_restart() {
     let mut world = World::new();
     let member = group_of_one(&mut world, 10_000);
     world.commit("g", &member, 1, &[1, 2, 3]);
@@ -458,8 +461,9 @@ fn offsets_of_an_emptied_group_expire_by_when_it_became_empty() {
     assert!(world.groups().is_empty());
 }
 
+/// redpanda #23054.
 #[test]
-fn x6_short_lived_groups_leave_no_lasting_memory() {
+fn short_lived_groups_leave_no_lasting_memory() {
     let config = Config {
         offsets_retention_check_interval_ms: DAY_MS,
         ..Config::default()
@@ -475,8 +479,9 @@ fn x6_short_lived_groups_leave_no_lasting_memory() {
     assert_eq!(world.shard.group_count(), 0);
 }
 
+/// KAFKA-17306.
 #[test]
-fn c6_replay_survives_tombstones_for_what_is_not_there_and_unknown_types() {
+fn replay_survives_tombstones_for_what_is_not_there_and_unknown_types() {
     let mut world = World::new();
     world.commit("g", "", -1, &[1]);
     world.delete_group("g");

@@ -460,7 +460,7 @@ mod tests {
 
     /// KAFKA-17267.
     #[tokio::test(start_paused = true)]
-    async fn k1_a_request_that_times_out_inside_gets_an_error_that_clients_try_again_after() {
+    async fn a_request_that_times_out_inside_gets_an_error_that_clients_try_again_after() {
         for is_loading in [false, true] {
             let (_shard, answer) = oneshot::channel();
             let is_loading = Arc::new(AtomicBool::new(is_loading));

@@ -1,4 +1,4 @@
-//! What the coordinator says of a group is what the group is (C19).
+//! What the coordinator says of a group is what the group is (KAFKA-20431).
 //!
 //! People decide by descriptions: whether a group is stable, who holds a partition. They are asked
 //! for as an administrator would, and compared with the state inside.

@@ -1,4 +1,4 @@
-//! A heartbeat is taken at the member's epoch, or at the one before if the answer was lost (C24).
+//! A heartbeat is taken at the member's epoch, or at the one before if the answer was lost.
 //!
 //! A member that is told a new epoch, and does not hear of it, says the one before once more. It has
 //! not let go of anything for it, so it is answered again, if what it says it owns is still its own.

@@ -1,5 +1,5 @@
 //! Every record is processed at least once: nobody begins behind a record that has not been, and no
-//! offset is committed past what has been processed (M5, M13, X8).
+//! offset is committed past what has been processed (KAFKA-18641, platformatic/kafka #267, kop #1289).
 //!
 //! Applications begin a partition at its committed offset or, if there is none, where their clients
 //! say: at its first record, or at its end.

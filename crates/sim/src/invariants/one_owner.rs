@@ -1,4 +1,4 @@
-//! No partition is owned by two members at once (C1, C18; KIP-848).
+//! No partition is owned by two members at once (KAFKA-16147, KAFKA-19974; KIP-848).
 //!
 //! Two applications that process one partition undo each other's work. What counts is what the
 //! members themselves believe: what their applications have been given and have not let go of. A

@@ -1,4 +1,4 @@
-//! Who has no business in a group changes nothing in it (K8, C22).
+//! Who has no business in a group changes nothing in it (KAFKA-20570).
 //!
 //! Requests of unknown members, of epochs and generations that were or never will be, and malformed
 //! ones are refused, and leave no record behind.

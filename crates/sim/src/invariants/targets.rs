@@ -1,4 +1,4 @@
-//! A target has every partition once (C14, C11).
+//! A target has every partition once (KAFKA-19431, KAFKA-18688).
 //!
 //! What members are meant to own is what they will own. No partition may be in two targets, none
 //! may go to a member that is not there, and a member that is stable owns what it is meant to.

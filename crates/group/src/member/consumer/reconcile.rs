@@ -60,7 +60,7 @@ impl ConsumerMember {
         }
         self.go(MemberState::Reconciling);
         self.ask_for_names();
-        // Partitions of topics whose names are not known yet come when they are (M2).
+        // Partitions of topics whose names are not known yet come when they are (KAFKA-16198).
         let reachable: Ids = self
             .target
             .iter()

@@ -48,7 +48,7 @@ fn a_group_is_described_with_its_members() {
 
 /// KAFKA-20431
 #[test]
-fn c19_a_description_lists_the_partitions_that_a_member_is_still_revoking() {
+fn a_description_lists_the_partitions_that_a_member_is_still_revoking() {
     let mut world = World::new();
     world.topic("orders", 4);
     let mut a = Client::new("a", &["orders"]);

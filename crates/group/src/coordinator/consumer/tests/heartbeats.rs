@@ -29,7 +29,7 @@ fn a_heartbeat_that_says_nothing_new_writes_nothing() {
 
 /// KAFKA-16367
 #[test]
-fn c2_a_full_heartbeat_is_always_answered_with_the_assignment() {
+fn a_full_heartbeat_is_always_answered_with_the_assignment() {
     let (mut world, mut a) = one_member();
     a.say_all();
     let response = a.beat(&mut world);
@@ -41,7 +41,7 @@ fn c2_a_full_heartbeat_is_always_answered_with_the_assignment() {
 }
 
 #[test]
-fn c24_a_heartbeat_whose_answer_was_lost_is_answered_again() {
+fn a_heartbeat_whose_answer_was_lost_is_answered_again() {
     let (mut world, mut a) = one_member();
     let before = a.clone();
     world.topic("payments", 2);
@@ -126,7 +126,7 @@ fn sessions_begin_anew_when_a_coordinator_takes_over() {
 
 /// KAFKA-18688
 #[test]
-fn c11_a_balanced_assignment_moves_nothing_when_recomputed() {
+fn a_balanced_assignment_moves_nothing_when_recomputed() {
     let mut world = World::new();
     world.topic("orders", 4);
     let mut a = Client::new("a", &["orders"]);
@@ -144,7 +144,7 @@ fn c11_a_balanced_assignment_moves_nothing_when_recomputed() {
 
 /// KAFKA-19431
 #[test]
-fn c14_an_assignment_never_holds_a_topic_that_the_member_no_longer_subscribes_to() {
+fn an_assignment_never_holds_a_topic_that_the_member_no_longer_subscribes_to() {
     let mut world = World::new();
     let orders = world.topic("orders", 2);
     let payments = world.topic("payments", 2);

@@ -22,7 +22,7 @@ fn the_first_member_gets_everything_at_once() {
 
 /// nisshi #625
 #[test]
-fn x1_the_second_member_gets_its_partitions_and_stays_known() {
+fn the_second_member_gets_its_partitions_and_stays_known() {
     let mut world = World::new();
     let topic = world.topic("orders", 4);
     let mut a = Client::new("a", &["orders"]);
@@ -111,7 +111,7 @@ fn a_topic_that_does_not_exist_yet_is_assigned_once_it_does() {
 
 /// KAFKA-19233
 #[test]
-fn c13_a_fenced_member_rejoins_with_its_id_at_epoch_0() {
+fn a_fenced_member_rejoins_with_its_id_at_epoch_0() {
     let mut world = World::new();
     let topic = world.topic("orders", 2);
     let mut a = Client::new("a", &["orders"]);
@@ -144,7 +144,7 @@ fn a_full_group_takes_nobody_but_its_members() {
 
 /// KAFKA-20434
 #[test]
-fn c20_changing_the_assignor_recomputes_the_assignment() {
+fn changing_the_assignor_recomputes_the_assignment() {
     let mut world = World::new();
     world.topic("one", 4);
     world.topic("two", 4);

@@ -22,7 +22,7 @@ fn what_a_member_leaves_goes_to_the_others() {
 
 /// KAFKA-20442
 #[test]
-fn c21_an_emptied_group_does_not_stay_with_its_epoch_ahead_of_its_assignment() {
+fn an_emptied_group_does_not_stay_with_its_epoch_ahead_of_its_assignment() {
     let mut world = World::new();
     let topic = world.topic("orders", 4);
     let mut a = Client::new("a", &["orders"]);

@@ -118,7 +118,7 @@ fn members_that_wait_in_a_rebalance_are_told_to_rejoin() {
 
 /// KAFKA-17733
 #[test]
-fn c8_upgrade_works_when_a_members_assignment_is_empty() {
+fn upgrade_works_when_a_members_assignment_is_empty() {
     let mut world = World::new();
     world.topic("orders", 1);
     let mut a = Classic::new(&["orders"]);
@@ -130,8 +130,9 @@ fn c8_upgrade_works_when_a_members_assignment_is_empty() {
     world.check();
 }
 
+/// KAFKA-17733.
 #[test]
-fn c8_upgrade_works_before_the_first_rebalance_has_ended() {
+fn upgrade_works_before_the_first_rebalance_has_ended() {
     let mut world = World::new();
     world.topic("orders", 1);
     let mut a = Classic::new(&["orders"]);
@@ -150,7 +151,7 @@ fn c8_upgrade_works_before_the_first_rebalance_has_ended() {
 
 /// KAFKA-17228
 #[test]
-fn c5_a_static_member_that_changes_the_protocol_takes_over_its_own_instance_at_once() {
+fn a_static_member_that_changes_the_protocol_takes_over_its_own_instance_at_once() {
     let mut world = World::new();
     world.topic("orders", 4);
     let mut a = Classic::new(&["orders"]).instance("i1");
@@ -234,7 +235,7 @@ fn what_cannot_be_upgraded_is_refused_and_goes_on() {
 
 /// KAFKA-20570
 #[test]
-fn c22_malformed_metadata_gets_an_error_and_disturbs_nobody() {
+fn malformed_metadata_gets_an_error_and_disturbs_nobody() {
     let mut world = World::new();
     world.topic("orders", 4);
     let mut other = Client::new("other", &["orders"]);
@@ -341,7 +342,7 @@ fn the_group_becomes_classic_when_its_last_consumer_is_fenced() {
 
 /// KAFKA-18150
 #[test]
-fn c10_a_classic_leave_that_removes_the_last_consumer_converts_the_group() {
+fn a_classic_leave_that_removes_the_last_consumer_converts_the_group() {
     let mut world = World::new();
     let (mut a, mut b, c) = mixed_group(&mut world);
     let request = LeaveGroupRequest {
@@ -372,7 +373,7 @@ fn c10_a_classic_leave_that_removes_the_last_consumer_converts_the_group() {
 
 /// KAFKA-16861
 #[test]
-fn c4_no_downgrade_to_a_group_that_would_be_too_large() {
+fn no_downgrade_to_a_group_that_would_be_too_large() {
     let mut world = World::with(|config| config.group_max_size = 2);
     let (a, b, mut c) = mixed_group(&mut world);
     let mut d = Client::new("d", &["orders"]);
@@ -405,7 +406,7 @@ fn no_downgrade_where_the_settings_forbid_it() {
 
 /// KAFKA-17317
 #[test]
-fn c7_the_last_consumer_replaced_through_its_static_id_by_a_classic_member_converts_the_group() {
+fn the_last_consumer_replaced_through_its_static_id_by_a_classic_member_converts_the_group() {
     let mut world = World::new();
     world.topic("orders", 4);
     let mut c = Client::new("c", &["orders"]).instance("i");
@@ -458,7 +459,7 @@ fn all_that_stay_learn_who_leads_when_a_classic_member_takes_the_place_of_the_la
 
 /// KAFKA-19546
 #[test]
-fn c16_a_subscription_changed_in_the_request_that_triggers_a_downgrade_is_not_lost() {
+fn a_subscription_changed_in_the_request_that_triggers_a_downgrade_is_not_lost() {
     let mut world = World::new();
     world.topic("orders", 4);
     world.topic("payments", 2);

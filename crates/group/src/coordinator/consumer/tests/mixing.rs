@@ -68,7 +68,7 @@ fn a_classic_member_joins_a_consumer_group_and_gets_its_share() {
 
 /// KAFKA-18095
 #[test]
-fn c9_a_classic_member_without_a_subscription_can_join() {
+fn a_classic_member_without_a_subscription_can_join() {
     let mut world = World::new();
     world.topic("orders", 2);
     let mut c = Client::new("c", &["orders"]);
@@ -83,7 +83,7 @@ fn c9_a_classic_member_without_a_subscription_can_join() {
 
 /// KAFKA-20640
 #[test]
-fn k5_the_migration_policy_disabled_refuses_a_classic_join_to_a_consumer_group() {
+fn the_migration_policy_disabled_refuses_a_classic_join_to_a_consumer_group() {
     let mut world =
         World::with(|config| config.consumer_migration_policy = MigrationPolicy::Disabled);
     world.topic("orders", 2);

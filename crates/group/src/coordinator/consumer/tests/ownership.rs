@@ -9,7 +9,7 @@ use super::{
 
 /// KAFKA-16147
 #[test]
-fn c1_a_partition_is_never_owned_by_two_members_while_one_revokes_slowly_and_another_leaves() {
+fn a_partition_is_never_owned_by_two_members_while_one_revokes_slowly_and_another_leaves() {
     let mut world = World::new();
     let topic = world.topic("orders", 6);
     let mut slow = Client::new("slow", &["orders"]);
@@ -48,7 +48,7 @@ fn c1_a_partition_is_never_owned_by_two_members_while_one_revokes_slowly_and_ano
 
 /// KAFKA-19449
 #[test]
-fn c15_a_members_own_pending_revocation_does_not_block_what_it_is_to_receive() {
+fn a_members_own_pending_revocation_does_not_block_what_it_is_to_receive() {
     let mut world = World::new();
     let topic = world.topic("orders", 4);
     let mut a = Client::new("a", &["orders"]);
@@ -71,7 +71,7 @@ fn c15_a_members_own_pending_revocation_does_not_block_what_it_is_to_receive() {
 
 /// KAFKA-19974
 #[test]
-fn c18_two_members_never_own_one_partition_also_after_a_restart_in_the_middle_of_a_revocation() {
+fn two_members_never_own_one_partition_also_after_a_restart_in_the_middle_of_a_revocation() {
     for restart_at in 0..8 {
         let mut world = World::new();
         let topic = world.topic("orders", 4);
@@ -108,7 +108,7 @@ fn c18_two_members_never_own_one_partition_also_after_a_restart_in_the_middle_of
 }
 
 #[test]
-fn c25_a_member_that_never_acknowledges_is_fenced_and_the_others_go_on() {
+fn a_member_that_never_acknowledges_is_fenced_and_the_others_go_on() {
     let mut world = World::new();
     let topic = world.topic("orders", 4);
     let mut a = Client::new("a", &["orders"]);

@@ -57,7 +57,7 @@ fn new_topics_are_noticed_though_not_more_often_than_every_ten_seconds() {
 
 /// KAFKA-18916
 #[test]
-fn c12_a_regex_subscriber_notices_that_a_topic_was_deleted_and_created_again() {
+fn a_regex_subscriber_notices_that_a_topic_was_deleted_and_created_again() {
     let mut world = World::new();
     let old = world.topic("orders-1", 2);
     let mut a = Client::with_regex("a", "orders-.*");
@@ -88,7 +88,7 @@ fn c12_a_regex_subscriber_notices_that_a_topic_was_deleted_and_created_again() {
 
 /// KAFKA-19891
 #[test]
-fn c17_clearing_the_regex_rebalances() {
+fn clearing_the_regex_rebalances() {
     let mut world = World::new();
     let orders = world.topic("orders", 2);
     let payments = world.topic("payments", 2);

@@ -10,7 +10,7 @@ use crate::coordinator::Record;
 
 /// KAFKA-17306
 #[test]
-fn c6_loading_survives_tombstones_for_what_is_not_there() {
+fn loading_survives_tombstones_for_what_is_not_there() {
     let mut world = World::new();
     world.topic("orders", 4);
     let mut a = Client::with_regex("a", "orders");
@@ -27,7 +27,7 @@ fn c6_loading_survives_tombstones_for_what_is_not_there() {
 
 /// KAFKA-17306
 #[test]
-fn c6_loading_does_not_depend_on_the_order_of_different_keys() {
+fn loading_does_not_depend_on_the_order_of_different_keys() {
     let mut world = World::new();
     world.topic("orders", 6);
     let mut a = Client::with_regex("a", "ord.*");

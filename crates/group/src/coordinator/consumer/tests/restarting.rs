@@ -60,7 +60,7 @@ fn group(is_static: bool) -> (World, Vec<Client>) {
 }
 
 #[test]
-fn c26_a_rolling_restart_leaves_no_partition_without_an_owner_for_longer_than_an_interval() {
+fn a_rolling_restart_leaves_no_partition_without_an_owner_for_longer_than_an_interval() {
     let (mut world, mut clients) = group(false);
     for index in 0..MEMBERS {
         clients[index].leave(&mut world, -1);
@@ -74,7 +74,7 @@ fn c26_a_rolling_restart_leaves_no_partition_without_an_owner_for_longer_than_an
 }
 
 #[test]
-fn c26_a_rolling_restart_of_static_members_moves_nothing() {
+fn a_rolling_restart_of_static_members_moves_nothing() {
     let (mut world, mut clients) = group(true);
     let targets = world
         .events

@@ -93,7 +93,7 @@ fn a_static_member_may_leave_for_good() {
 
 /// KAFKA-20601
 #[test]
-fn c23_a_static_member_of_a_full_group_may_rejoin() {
+fn a_static_member_of_a_full_group_may_rejoin() {
     let mut world = World::with(|config| config.consumer_max_size = 1);
     world.topic("orders", 1);
     let mut a = Client::new("a", &["orders"]).instance("i1");
@@ -125,7 +125,7 @@ fn a_static_member_may_come_back_with_another_subscription() {
 
 /// confluent-kafka-go #494
 #[test]
-fn x11_static_members_survive_a_coordinator_restart() {
+fn static_members_survive_a_coordinator_restart() {
     let (mut world, mut a, mut b) = two_members();
     a.leave(&mut world, -2);
     world.restart();
