@@ -236,6 +236,10 @@ fn bugs(workspace: &Workspace) -> Result<Vec<Bug>, Failure> {
     Ok(bugs)
 }
 
+/// The folder of the crates in the copy. Cargo names what it builds after the path within the
+/// workspace, so under the path of the originals it would take a crate with a bug for the original.
+const COPIED_CRATES: &str = "planted";
+
 /// A copy of what the simulator is made of, as a workspace of its own.
 fn copy(workspace: &Workspace) -> Result<PathBuf, Failure> {
     let copy = workspace.target().join("planted-bugs");
@@ -243,18 +247,20 @@ fn copy(workspace: &Workspace) -> Result<PathBuf, Failure> {
         fs::remove_dir_all(&copy)?;
     }
     for name in CRATES {
-        let folder = Path::new("crates").join(name);
-        copy_folder(&workspace.root().join(&folder), &copy.join(&folder))?;
+        let original = workspace.root().join("crates").join(name);
+        copy_folder(&original, &copy.join(COPIED_CRATES).join(name))?;
     }
     fs::copy(workspace.root().join("Cargo.lock"), copy.join("Cargo.lock"))?;
     let manifest = fs::read_to_string(workspace.root().join("Cargo.toml"))?;
-    let manifest: Vec<&str> = manifest
+    let members = format!("members = [\"{COPIED_CRATES}/*\"]");
+    let path = format!("path = \"{COPIED_CRATES}/");
+    let manifest: Vec<String> = manifest
         .lines()
-        .map(|line| match line.starts_with("members = ") {
-            true => "members = [\"crates/*\"]",
-            false => line,
-        })
         .filter(|line| !line.starts_with("default-members"))
+        .map(|line| match line.starts_with("members = ") {
+            true => members.clone(),
+            false => line.replace("path = \"crates/", &path),
+        })
         .collect();
     fs::write(copy.join("Cargo.toml"), manifest.join("\n"))?;
     Ok(copy)
@@ -280,7 +286,8 @@ fn apply(copy: &Path, bug: &Bug, is_reverse: bool) -> Result<(), Failure> {
     let mut command = Command::new("git");
     command
         .current_dir(copy)
-        .args(["apply", "-p1", "-C1"])
+        .args(["apply", "-p2", "-C1"])
+        .arg(format!("--directory={COPIED_CRATES}"))
         // The copy is no part of any repository.
         .env("GIT_CEILING_DIRECTORIES", copy.parent().unwrap_or(copy));
     if is_reverse {
