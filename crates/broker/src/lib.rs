@@ -107,3 +107,7 @@ fn heavy<T>(work: impl FnOnce() -> T) -> T {
 
 /// The epoch of the one leader that every partition has, and never changes.
 const LEADER_EPOCH: i32 = 0;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -74,3 +74,7 @@ pub use producer::{Producer, ProducerConfig, ProducerRecord};
 pub use properties::Properties;
 pub use rpc::ClientConfig;
 pub use topic_partition::TopicPartition;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
