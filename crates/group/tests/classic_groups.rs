@@ -475,7 +475,7 @@ fn joins_that_are_never_finished_do_not_pile_up() {
     }
     assert_eq!(members[0].heartbeat(&mut world), ErrorCode::NONE);
     beat(&mut world, &members, 20_000);
-    assert!(world.has_event("did not come back with the id it was given"));
+    assert!(world.has_event("did not join with the id it was given"));
     assert_eq!(world.describe("g").members.len(), 1);
     assert_eq!(
         world.shard.next_alarm().map(|at| at - world.now < 10_000),

@@ -36,7 +36,7 @@ fn a_group_whose_members_keep_coming_says_that_it_waits_for_more() {
         Member::new().join(&mut world);
         world.advance(200);
     }
-    let waits = "was empty, and waits for more members to join";
+    let waits = "was empty, waiting for more members to join";
     let told = story(&mut world);
     assert_eq!(told.iter().filter(|line| *line == waits).count(), 1);
 }
@@ -64,7 +64,7 @@ fn who_has_not_rejoined_is_named_ever_more_rarely_and_put_out_by_name() {
     beat(&mut world, &members[2..], 61_000);
     first.joined(&mut world, token);
     let story = story(&mut world);
-    let slow = format!("still waits for {}", &members[2].id[..19]);
+    let slow = format!("still waiting for {}", &members[2].id[..19]);
     let said = story.iter().filter(|line| line.starts_with(&slow));
     let said: Vec<_> = said.collect();
     assert!((3..=7).contains(&said.len()), "{story:#?}");

@@ -189,7 +189,7 @@ fn changes(last: &View, view: &View) -> Causes {
     for (id, member) in &before {
         if !now.contains_key(id) && !replaced.contains(id) {
             causes.extend([Cause::from(format!(
-                "member {} is gone: it left, or was put out",
+                "member {} is gone: it left or was removed",
                 member.who
             ))]);
         }

@@ -358,7 +358,7 @@ fn the_phases_of_a_rebalance_stand_below_its_beginning() {
         lines,
         [
             "14:00:00  rebalance of generation 4: member new-1 (new at 10.0.0.1) joined",
-            "    +1 s  still waits for slow-1 (slow at 10.0.0.1) to rejoin",
+            "    +1 s  still waiting for slow-1 (slow at 10.0.0.1) to rejoin",
             "  +2 min  generation 5 has 3 members, joined in 2 min (the last to join was slow, after \
              2 min); fast-1 (fast at 10.0.0.1) assigns with range",
             "+2 min 1 s  generation 5 is assigned and stable, after 2 min 1 s in all, 1 s of it for \
@@ -419,7 +419,7 @@ fn from_outside_one_sees_who_comes_and_goes_and_for_whom_a_group_waits() {
     assert_eq!(
         look(3, Some(reconciling.clone())),
         [
-            "still waits for slow-1 (slow at 10.0.0.1) to revoke orders-1 (which new-1 (new at \
+            "still waiting for slow-1 (slow at 10.0.0.1) to revoke orders-1 (which new-1 (new at \
              10.0.0.1) waits for)"
         ]
     );
@@ -436,7 +436,7 @@ fn from_outside_one_sees_who_comes_and_goes_and_for_whom_a_group_waits() {
     assert_eq!(
         look(6, Some(done)),
         [
-            "rebalance, epoch 5: member slow-1 (slow at 10.0.0.1) is gone: it left, or was put out",
+            "rebalance, epoch 5: member slow-1 (slow at 10.0.0.1) is gone: it left or was removed",
             "stable at epoch 5 after 0 ms",
         ]
     );

@@ -45,7 +45,7 @@ pub(crate) fn rewind_stuck(
     let played = play(&mut stage, &agent, &administrator, assignor, how);
     let took = played.map_err(|failure| stage.explain(failure))?;
     Ok(Passed {
-        note: format!("put out, and rewound after {:.1} s", took.as_secs_f64()),
+        note: format!("removed, and rewound after {:.1} s", took.as_secs_f64()),
         clients: vec![agent.client, administrator.client],
         ..Passed::default()
     })
@@ -122,7 +122,7 @@ fn play(
             })?;
             if stage.cast.member(owner).late_commits.contains(&true) {
                 return Err(Failure::new(
-                    "a commit of the owner that was put out was acknowledged",
+                    "a commit of the removed owner was acknowledged",
                 ));
             }
             vec![owner, other]

@@ -160,12 +160,12 @@ impl Display for Cause {
                 clock_span(*grace_ms)
             ),
             Cause::FirstJoinExpired { member } => {
-                write!(f, "member {member} was not heard of since it first joined")
+                write!(f, "member {member} sent nothing after its first join")
             }
             Cause::MemberIdUnused { member_id } => {
                 write!(
                     f,
-                    "member {member_id} did not come back with the id it was given"
+                    "member {member_id} did not join with the id it was given"
                 )
             }
             Cause::MembersFenced {
@@ -191,7 +191,7 @@ impl Display for Cause {
                 };
                 write!(
                     f,
-                    " within {}, the rebalance timeout, and {was} put out",
+                    " within {}, the rebalance timeout, and {was} removed",
                     clock_span(*timeout_ms)
                 )
             }
@@ -230,12 +230,12 @@ impl Display for Cause {
             Cause::RewindEnded { partitions } => {
                 write!(
                     f,
-                    "the rewind is over, and {partitions} can be given out again"
+                    "the rewind is over, and {partitions} can be assigned again"
                 )
             }
             Cause::PutOutForRewind { member } => write!(
                 f,
-                "member {member} is put out for the rewind and has to rejoin: it would keep its \
+                "member {member} is removed for the rewind and has to rejoin, because it would keep its \
                  partitions through the rebalance"
             ),
             Cause::RestartedAfterRewind => {
@@ -270,11 +270,11 @@ impl Display for Needs {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Needs::Rejoin => "rejoin",
-            Needs::Join => "join with the id that it was given",
+            Needs::Join => "join with the id it was given",
             Needs::Assign => "assign",
             Needs::Sync => "ask for its assignment",
             Needs::Revoke => "revoke",
-            Needs::Heartbeat => "take what it was given, with its next heartbeat",
+            Needs::Heartbeat => "take its partitions with its next heartbeat",
         })
     }
 }
@@ -377,12 +377,12 @@ impl Display for What {
                 write!(f, "rebalance of generation {epoch}: {causes}")
             }
             What::Waiting { phase, members, .. } => match phase {
-                Phase::MoreMembers => f.write_str("was empty, and waits for more members to join"),
+                Phase::MoreMembers => f.write_str("was empty, waiting for more members to join"),
                 Phase::Sync if members.is_empty() => {
                     f.write_str("all members have asked for their assignment now")
                 }
                 Phase::Join | Phase::Assign | Phase::Sync | Phase::Reconcile => {
-                    write!(f, "still waits for {}", Together(members))
+                    write!(f, "still waiting for {}", Together(members))
                 }
             },
             What::JoinEnded {
@@ -429,7 +429,7 @@ impl Display for What {
             } => write!(
                 f,
                 "target of epoch {epoch} by the assignor {assignor}: {} move{}, \
-                 another target for {members_changed} of {members} members",
+                 new targets for {members_changed} of {members} members",
                 partitions_in_words(*partitions_moved),
                 if *partitions_moved == 1 { "s" } else { "" },
             ),
@@ -440,7 +440,7 @@ impl Display for What {
                 ..
             } => write!(
                 f,
-                "member {member} has to revoke {partitions}, within {}",
+                "member {member} must revoke {partitions} within {}",
                 clock_span(*timeout_ms)
             ),
             What::Stable {

@@ -41,7 +41,7 @@ fn a_first_member_joins_is_assigned_everything_and_the_group_is_stable() {
         world.story(),
         [
             "rebalance, epoch 2: member a (client at 127.0.0.1) joined",
-            "target of epoch 2 by the assignor uniform: 4 partitions move, another target for 1 of \
+            "target of epoch 2 by the assignor uniform: 4 partitions move, new targets for 1 of \
              1 members",
             "stable at epoch 2 after 0 ms",
         ]

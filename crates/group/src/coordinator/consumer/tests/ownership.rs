@@ -133,7 +133,7 @@ fn a_member_that_never_acknowledges_is_fenced_and_the_others_go_on() {
     assert_eq!(b.of(topic), [0, 1, 2, 3]);
     assert!(world.events.iter().any(|event| {
         let text = event.what.to_string();
-        text.contains("did not revoke") && text.contains("the rebalance timeout, and was put out")
+        text.contains("did not revoke") && text.contains("the rebalance timeout, and was removed")
     }));
     world.check();
 }

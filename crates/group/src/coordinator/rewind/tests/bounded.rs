@@ -53,7 +53,7 @@ fn static_owners_that_all_hang_are_put_out_if_a_rewind_waits_for_them() {
     let took = until_done(&mut world, token, |world| hang(world, &members));
     assert!((REBALANCE_TIMEOUT_MS..=REBALANCE_TIMEOUT_MS + STEP_MS).contains(&took));
     assert_eq!(committed(&mut world, "orders", &[0]), [5]);
-    assert!(has_event(&world, "put out"));
+    assert!(has_event(&world, "removed"));
 
     // Who owns none of it stays, and may still commit what it owns, and nothing else.
     let (owner, others) = members.split_first().expect("three");
