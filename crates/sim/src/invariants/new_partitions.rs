@@ -128,9 +128,6 @@ impl NewPartitions {
         self.groups.retain(|group, _| live.contains_key(group));
         for record in step.records {
             match record {
-                Record::GroupSeen(key, None) => {
-                    self.first.remove(&*key.group_id);
-                }
                 // Nobody subscribes to it, and nothing is committed: it is old when somebody does again.
                 Record::TopicSeen(key, None) => {
                     if let Some(known) = self.groups.get_mut(&*key.group_id) {
@@ -139,9 +136,13 @@ impl NewPartitions {
                     }
                 }
                 Record::GroupSeen(key, Some(value)) => {
-                    let group = Id::from(&*key.group_id);
-                    let seen = (value.began_at, there_are(world));
-                    self.first.entry(group).or_insert(seen);
+                    // A group that is deleted and begins again has another time. If its deletion was
+                    // not written, it goes on with the same.
+                    let first = self.first.get(&*key.group_id);
+                    if first.is_none_or(|(began_at, _)| *began_at != value.began_at) {
+                        let seen = (value.began_at, there_are(world));
+                        self.first.insert(Id::from(&*key.group_id), seen);
+                    }
                 }
                 Record::OffsetCommit(key, Some(value)) if value.metadata.is_empty() => {
                     let place = (value.topic_id, key.partition);
