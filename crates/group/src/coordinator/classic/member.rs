@@ -167,15 +167,17 @@ impl ClassicMember {
     pub(crate) fn metadata_bytes_of(caller: &Caller, request: &JoinGroupRequest) -> usize {
         let protocols = request.protocols.iter();
         let protocols = protocols.map(|protocol| protocol.name.len() + protocol.metadata.len());
-        let instance_id = request.group_instance_id.as_deref().unwrap_or_default();
-        let texts = [
-            &request.member_id,
+        let instance_id = request.group_instance_id.as_deref();
+        let Caller {
+            client_id,
+            client_host,
+            ..
+        } = caller;
+        bytes_of(
+            protocols,
+            [&request.member_id, client_id, client_host],
             instance_id,
-            &caller.client_id,
-            &caller.client_host,
-        ];
-        let texts = texts.into_iter().map(str::len);
-        protocols.chain(texts).sum::<usize>() + FIXED_BYTES
+        )
     }
 
     /// The bytes that it brought: no fewer than it takes in the group's record, apart from its
@@ -183,15 +185,22 @@ impl ClassicMember {
     pub(crate) fn metadata_bytes(&self) -> usize {
         let protocols = self.protocols.iter();
         let protocols = protocols.map(|protocol| protocol.name.len() + protocol.metadata.len());
-        let instance_id = self.instance_id.as_deref().unwrap_or_default();
-        let texts = [&self.id, instance_id, &self.client_id, &self.client_host];
-        let texts = texts.into_iter().map(str::len);
-        protocols.chain(texts).sum::<usize>() + FIXED_BYTES
+        let texts: [&str; 3] = [&self.id, &self.client_id, &self.client_host];
+        bytes_of(protocols, texts, self.instance_id.as_deref())
     }
 }
 
-/// The bytes that the fields of a member in a record take which always take the same, or more.
-const FIXED_BYTES: usize = 64;
+/// What a member takes in the group's record, apart from its assignment, or more.
+fn bytes_of(
+    protocols: impl Iterator<Item = usize>,
+    texts: [&str; 3],
+    instance_id: Option<&str>,
+) -> usize {
+    /// The fields that always take the same, and the lengths of the others.
+    const FIXED_BYTES: usize = 64;
+    let texts = texts.into_iter().chain(instance_id).map(str::len);
+    protocols.chain(texts).sum::<usize>() + FIXED_BYTES
+}
 
 /// An empty instance id is none (sarama #2157).
 pub(crate) fn instance_id(request: &JoinGroupRequest) -> Option<Id> {

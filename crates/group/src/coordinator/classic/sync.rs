@@ -42,12 +42,6 @@ impl ClassicStep<'_, '_> {
             return self.step.refuse_sync(token, error_code);
         }
         let member_id = &*request.member_id;
-        if self.group.is(ClassicState::CompletingRebalance)
-            && self.group.is_leader(member_id)
-            && self.is_too_large_assigned(&request.assignments)
-        {
-            return self.step.refuse_sync(token, ErrorCode::INVALID_REQUEST);
-        }
         match self.group.state {
             ClassicState::Empty => self.step.refuse_sync(token, ErrorCode::UNKNOWN_MEMBER_ID),
             ClassicState::PreparingRebalance => {
@@ -55,6 +49,10 @@ impl ClassicStep<'_, '_> {
                     .refuse_sync(token, ErrorCode::REBALANCE_IN_PROGRESS);
             }
             ClassicState::CompletingRebalance => {
+                let is_leader = self.group.is_leader(member_id);
+                if is_leader && self.is_too_large_assigned(&request.assignments) {
+                    return self.step.refuse_sync(token, ErrorCode::INVALID_REQUEST);
+                }
                 self.group.pending_sync.remove(member_id);
                 let replaced = self
                     .group
@@ -64,7 +62,7 @@ impl ClassicStep<'_, '_> {
                     self.step
                         .refuse_sync(token, ErrorCode::REBALANCE_IN_PROGRESS);
                 }
-                if self.group.is_leader(member_id) {
+                if is_leader {
                     self.take_assignment(&request.assignments);
                 }
             }
