@@ -55,8 +55,8 @@ pub(crate) async fn run(
 
 async fn order(State(service): State<Arc<Service>>, body: Bytes) -> (StatusCode, String) {
     let record = ProducerRecord::new(&service.topic).value(&body);
-    // Requests that come at the same time share batches. The response waits for the broker, so
-    // whoever is told 200 can rely on the record.
+    // Requests that come at the same time share batches. The response waits for the broker: after a
+    // 200, the record is written.
     let written = match service.producer.send(record).await {
         Ok(delivery) => delivery.await,
         Err(error) => Err(error),

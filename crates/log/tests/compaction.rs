@@ -326,7 +326,7 @@ fn segments_that_compaction_left_small_become_one_the_next_time() {
     assert!(log.segment_count() < 5, "{}", log.segment_count());
 }
 
-/// The state of a group may be larger than a segment that somebody made small.
+/// The state of a group may be larger than a segment.
 #[test]
 fn a_batch_of_the_coordinator_may_be_larger_than_a_segment() {
     let folder = tempfile::tempdir().unwrap();

@@ -236,8 +236,8 @@ fn bugs(workspace: &Workspace) -> Result<Vec<Bug>, Failure> {
     Ok(bugs)
 }
 
-/// The folder of the crates in the copy. Cargo names what it builds after the path within the
-/// workspace, so under the path of the originals it would take a crate with a bug for the original.
+/// The folder of the crates in the copy. Cargo names its build results after the path within the
+/// workspace, so with the original paths it would mistake a crate with a bug for the original.
 const COPIED_CRATES: &str = "planted";
 
 /// A copy of what the simulator is made of, as a workspace of its own.

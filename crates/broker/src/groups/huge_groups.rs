@@ -1,4 +1,4 @@
-//! Tests: what huge groups mean for the other groups of their shard.
+//! Tests: huge groups don't affect the other groups of their shard.
 
 use std::sync::Arc;
 

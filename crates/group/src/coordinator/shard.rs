@@ -42,7 +42,7 @@ pub struct Shard {
     pub(crate) pace: Pace,
     pub(super) random: StdRng,
     pub(super) member_sequence: u64,
-    /// When a group was last told of that one of its members is too large.
+    /// When an event last told that a member was too large.
     pub(crate) limit_told_at: Option<Millis>,
     /// How far the wall clock is ahead of the time that steps are taken at.
     pub(super) date_offset_ms: Millis,

@@ -75,7 +75,7 @@ pub(crate) struct ClassicGroup {
     /// While a group that was empty waits for more members.
     pub(crate) initial_delay: Option<InitialDelay>,
     pub(crate) progress: Progress,
-    /// When the group was last told of that it is too large.
+    /// When an event last told that the group would be too large.
     pub(crate) limit_told_at: Option<Millis>,
 }
 

@@ -1,19 +1,19 @@
 //! How large a classic group may become.
 //!
-//! The group is one record, so what its members bring and what its leader assigns has to fit into
-//! one. JoinGroup and SyncGroup have no room for a message: the history of the group, and the log,
-//! say which setting a request was refused for.
+//! The group is one record, so the metadata of its members and their assignments have to fit into one.
+//! JoinGroup and SyncGroup have no room for a message: the history of the group and the log name the
+//! setting that a request exceeded.
 
 use kohort_wire::{codec::Decoder, messages::*};
 
 use super::{CONSUMER_PROTOCOL_TYPE, ClassicMember, step::ClassicStep};
 use crate::coordinator::{Caller, Id, Millis, Shard, shard::Step};
 
-/// Requests that are refused for a size are told of no more often than this.
+/// Events about requests that were refused for their size come no more often than this.
 const TOLD_INTERVAL_MS: Millis = 60_000;
 
-/// How many topics a consumer names, by the protocol in which it names most. Metadata that cannot be
-/// read names none: a consumer that sends it is none of the coordinator's business.
+/// How many topics a consumer names: the most of all protocols that it supports. Unreadable metadata
+/// counts as none, because the coordinator does not interpret it otherwise.
 fn topics_named(request: &JoinGroupRequest) -> usize {
     if *request.protocol_type != *CONSUMER_PROTOCOL_TYPE {
         return 0;
@@ -29,7 +29,7 @@ fn topics_named(request: &JoinGroupRequest) -> usize {
 }
 
 impl Shard {
-    /// Whether a member brings more than one member may, whatever the group is like.
+    /// Whether a member brings more than any member may.
     pub(super) fn is_member_too_large(
         &mut self,
         request: &JoinGroupRequest,
@@ -66,8 +66,8 @@ fn is_due(told_at: Option<Millis>, now: Millis) -> bool {
 }
 
 impl ClassicStep<'_, '_> {
-    /// Whether the group would be too large with what a member brings. A group that is over the
-    /// limit already keeps its members, unless they bring more than before.
+    /// Whether the group would be too large with what a member brings. A group that already exceeds the
+    /// limit keeps its members, unless they bring more than before.
     pub(super) fn is_too_large_with(
         &mut self,
         caller: &Caller,
@@ -92,7 +92,7 @@ impl ClassicStep<'_, '_> {
         is_too_large
     }
 
-    /// Whether the leader assigns more than one member, or the group, may have.
+    /// Whether the leader assigns more than a member or the group may have.
     pub(super) fn is_too_large_assigned(&mut self, assignments: &[SyncGroupAssignment]) -> bool {
         let group = &self.group;
         let assigned = assignments.iter();
@@ -116,7 +116,7 @@ impl ClassicStep<'_, '_> {
         largest > member_max || group_bytes > group_max
     }
 
-    /// Tells of a limit in the group's history, but not for each of many attempts.
+    /// Records in the group's history that a limit was exceeded, but not for each of many attempts.
     fn tell_of_limit(&mut self, message: String) {
         let now = self.step.now;
         if is_due(self.group.limit_told_at, now) {

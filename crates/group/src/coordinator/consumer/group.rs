@@ -35,8 +35,7 @@ pub(crate) struct ConsumerGroup {
     resolved: BTreeMap<Id, Resolved>,
     owners: Owners,
     subscriptions: Subscriptions,
-    /// Those of the subscribed topics that exist, as the group has last looked at them, each with
-    /// its hash.
+    /// The subscribed topics that existed when the group last looked, each with its hash.
     pub(crate) topic_hashes: TopicHashes,
     /// Whether the log has a record that brokers before 4.1 wrote, to be taken out.
     pub(crate) has_partition_metadata: bool,
@@ -403,7 +402,7 @@ impl ConsumerGroup {
     }
 
     pub(crate) fn set_resolved(&mut self, regex: &str, resolved: Resolved) {
-        // What matched before as well never leaves the set of topics.
+        // Add before removing, so that topics that still match never leave the set.
         self.subscriptions.add_resolved(&resolved.topics);
         if let Some(old) = self.resolved.insert(regex.into(), resolved) {
             self.subscriptions.remove_resolved(&old.topics);

@@ -1,7 +1,7 @@
-//! How large a group may become: what a member subscribes to is refused if the group would be larger.
+//! How large a consumer group may become: a subscription that would make it larger is refused.
 //!
-//! A group that is over a limit, because the limit was lowered or the group was larger when it was
-//! converted, keeps its members. They may say the same again, or less.
+//! A group may exceed a limit that was lowered, or that it exceeded before it was converted. Then it
+//! keeps its members, which may repeat or reduce their subscriptions.
 
 use kohort_wire::messages::{
     ConsumerGroupHeartbeatRequest, ConsumerProtocolSubscription, JoinGroupRequest,
@@ -10,7 +10,7 @@ use kohort_wire::messages::{
 use super::{ConsumerGroup, admission::Admission, member::Profile, refusal::Refusal};
 use crate::coordinator::Config;
 
-/// What a request has its member subscribe to.
+/// The subscription of a member, once its request is accepted.
 pub(super) struct Subscribing<'a> {
     /// Sorted and distinct.
     topics: Vec<&'a str>,
@@ -18,7 +18,7 @@ pub(super) struct Subscribing<'a> {
 }
 
 impl<'a> Subscribing<'a> {
-    /// What a heartbeat brings; `None` if it brings no topics and no expression.
+    /// That of a heartbeat; `None` if it has neither topics nor a regular expression.
     pub(super) fn of_heartbeat(
         request: &'a ConsumerGroupHeartbeatRequest,
         before: Option<&'a Profile>,
@@ -48,7 +48,7 @@ impl<'a> Subscribing<'a> {
         })
     }
 
-    /// What a join of the classic protocol brings: the subscription, and what the request has beside.
+    /// That of a join of the classic protocol.
     pub(super) fn of_join(
         request: &'a JoinGroupRequest,
         subscription: &'a ConsumerProtocolSubscription,

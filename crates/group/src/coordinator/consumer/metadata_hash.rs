@@ -22,7 +22,7 @@ impl TopicHashes {
         TopicHashes(hashes.collect())
     }
 
-    /// Takes up that the topic of a name has changed, or that the group subscribes to it now.
+    /// A topic has changed, or the group now subscribes to it.
     pub(crate) fn update(&mut self, name: &Id, topics: &Topics) {
         match topics.hash_of(name, topic_hash) {
             Some(hash) => {
@@ -32,7 +32,7 @@ impl TopicHashes {
         }
     }
 
-    /// Takes up that the group no longer subscribes to a topic.
+    /// The group no longer subscribes to a topic.
     pub(crate) fn remove(&mut self, name: &Id) {
         self.0.remove(name);
     }

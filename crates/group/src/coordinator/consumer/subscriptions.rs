@@ -56,7 +56,7 @@ struct Count {
 }
 
 impl Subscriptions {
-    /// Counts `new` instead of `old`. What both name never leaves the set of topics.
+    /// Counts `new` instead of `old`. Topics that both name never leave the set.
     pub(crate) fn replace(&mut self, old: &Profile, new: &Profile) {
         self.add(new);
         self.remove(old);
@@ -154,8 +154,7 @@ impl Subscriptions {
         }
     }
 
-    /// The members have been loaded. The first look at their topics goes over all of them, whatever
-    /// the log says that came and went before.
+    /// The group has been loaded. Its first look covers all topics, so earlier changes don't matter.
     pub(crate) fn loaded(&mut self) {
         self.changes = TopicSetChanges::default();
     }

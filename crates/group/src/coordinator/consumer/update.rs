@@ -152,9 +152,8 @@ impl ConsumerStep<'_, '_> {
         }
     }
 
-    /// The topics that may be others than when the group last looked at them; `None` if that is not
-    /// known. So what a look costs depends on what has changed, and not on how many topics the
-    /// members name.
+    /// The topics that may have changed since the group last looked at them; `None` if that is unknown.
+    /// So the cost of a look depends on what has changed, not on how many topics the members name.
     fn changed_topics(&self) -> Option<BTreeSet<Id>> {
         let changes = self.topics.changes_since(self.group.topics_version?)?;
         let changed = changes.map(|change| &change.topic);
@@ -163,7 +162,7 @@ impl ConsumerStep<'_, '_> {
         Some(changed.chain(added).cloned().collect())
     }
 
-    /// Looks at the topics that have changed, or at all.
+    /// Looks at the topics that have changed, or at all of them.
     fn look_at_topics(&mut self, changed: Option<&BTreeSet<Id>>) {
         let (look, group) = self.topics_and_group();
         let subscriptions = group.subscriptions();

@@ -47,7 +47,7 @@ impl Look<'_> {
         }
     }
 
-    /// Looks at topics, and says at how many.
+    /// Looks at topics. Returns how many there were.
     fn see<'n>(&mut self, subscribed: impl Iterator<Item = &'n Id>) -> usize {
         let is_first = self.seen.began_at.is_none();
         let mut started = Vec::new();

@@ -42,8 +42,8 @@ use super::{Id, Millis, Topic, inspect::SeenState};
 /// own: three times the default of `metadata.max.age.ms`.
 pub(crate) const NOTICE_MS: Millis = 15 * 60_000;
 
-/// How many names a group remembers that it has seen no topic of. A group that names more is told of
-/// the topics in the same way, by the last row of the table, as long as it looks at them in time.
+/// How many names without a topic a group remembers. For further names the last row of the table
+/// applies, which notices a topic only if the group looks soon enough after its creation.
 pub(crate) const UNKNOWN_TOPICS_MAX: usize = 1_000;
 
 /// What a group has seen of its topics.
@@ -54,7 +54,7 @@ pub(crate) struct Seen {
     /// Since when it has had no members.
     pub(crate) empty_since: Option<Millis>,
     topics: FxHashMap<Id, SeenTopic>,
-    /// Of how many of them there was no topic.
+    /// How many of them had no topic.
     unknown: usize,
 }
 
