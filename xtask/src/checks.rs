@@ -1,13 +1,13 @@
 //! The checks before the interop suites, each a cargo command.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::fresh;
 use crate::install::schemas;
-use crate::process::Process;
+use crate::process::{LONG_TAIL_LINES, Process, tail};
 use crate::report::Passed;
 use crate::simulate;
 use crate::workspace::Workspace;
@@ -93,15 +93,13 @@ fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
         }
         Err(failure) => println!("   without Kafka's message schemas: {failure}"),
     }
-    let logs = workspace.made("logs")?.join("checks");
-    let mut process = Process::start(command, "tests", &logs)?;
-    let status = process.wait(Duration::from_secs(60 * 30))?;
-    let said = process.log();
-    if !status.success() {
+    let ended = run(workspace, command, "tests", 30)?;
+    let said = std::fs::read_to_string(&ended.log)?;
+    if !ended.status.success() {
         let failed = failed_tests(&said);
         return Err(match failed.is_empty() {
-            true => process.failed(status),
-            false => Failure::new(format!("tests ended with {status}{failed}")),
+            true => ended.failure(),
+            false => Failure::new(format!("tests ended with {}{failed}", ended.status)),
         });
     }
     let (passed, ignored) = count_tests(&said);
@@ -133,14 +131,12 @@ fn fresh_simulation(workspace: &Workspace) -> Result<(String, Vec<String>), Fail
     let mut command = simulate::simulator(workspace);
     command.args(["run", "--seeds=3000", "--seconds=60"]);
     command.arg(format!("--from={first}"));
-    let logs = workspace.made("logs")?.join("checks");
-    let mut process = Process::start(command, "fresh-seeds", &logs)?;
-    let status = process.wait(Duration::from_secs(60 * 15))?;
-    let said = process.log();
+    let ended = run(workspace, command, "fresh-seeds", 15)?;
+    let said = std::fs::read_to_string(&ended.log)?;
     let findings = simulate::failed_seeds(&said);
     // A seed that fails ends the simulator with an error, and so does whatever else goes wrong.
-    if !status.success() && findings.is_empty() {
-        return Err(process.failed(status));
+    if !ended.status.success() && findings.is_empty() {
+        return Err(ended.failure());
     }
     let last = said.lines().last().unwrap_or_default();
     Ok((format!("fresh from {first}: {last}"), findings))
@@ -196,24 +192,50 @@ pub(crate) fn build_throughput(workspace: &Workspace) -> Result<PathBuf, Failure
     Ok(workspace.built("kohort-throughput"))
 }
 
+/// How one of the commands ended.
+struct Ended {
+    name: &'static str,
+    status: ExitStatus,
+    log: PathBuf,
+}
+
+impl Ended {
+    /// Says how it failed, with the end of its log.
+    fn failure(&self) -> Failure {
+        let tail = tail(&self.log, LONG_TAIL_LINES);
+        Failure::new(format!("{} ended with {}{tail}", self.name, self.status))
+    }
+}
+
 /// Runs one of the commands to its end; its log is named after it.
-fn complete(
+fn run(
     workspace: &Workspace,
     command: Command,
-    name: &str,
+    name: &'static str,
     limit_minutes: u64,
-) -> Result<PathBuf, Failure> {
+) -> Result<Ended, Failure> {
     let logs = workspace.made("logs")?.join("checks");
     let log = logs.join(format!("{name}.log"));
     if log.exists() {
-        std::fs::remove_file(log)?;
+        std::fs::remove_file(&log)?;
     }
-    Process::complete(
-        command,
-        name,
-        &logs,
-        Duration::from_secs(60 * limit_minutes),
-    )
+    let mut process = Process::start(command, name, &logs)?;
+    let status = process.wait(Duration::from_secs(60 * limit_minutes))?;
+    Ok(Ended { name, status, log })
+}
+
+/// The same for a command that has to succeed. Returns its log.
+fn complete(
+    workspace: &Workspace,
+    command: Command,
+    name: &'static str,
+    limit_minutes: u64,
+) -> Result<PathBuf, Failure> {
+    let ended = run(workspace, command, name, limit_minutes)?;
+    match ended.status.success() {
+        true => Ok(ended.log),
+        false => Err(ended.failure()),
+    }
 }
 
 /// What the failed tests said, each under its test program. Their backtraces are left to the log.

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::process::Process;
 use crate::wait::wait_for;
 
-/// A Java program takes long to start on a machine that does other things too.
+/// A Java program takes long to start on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(180);
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 

@@ -1,4 +1,4 @@
-//! No reply before what it says is durable (KAFKA-16973, KAFKA-16973).
+//! No reply before what it says is durable (KAFKA-16973).
 //!
 //! Whoever is answered acts upon it. If the coordinator is lost a moment later, the next one knows
 //! only what was durable, and must not contradict the answer. So whatever leaves is compared with a

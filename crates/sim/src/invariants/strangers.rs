@@ -1,4 +1,4 @@
-//! Who has no business in a group changes nothing in it (KAFKA-20570).
+//! A client that is not a member changes nothing in a group (KAFKA-20570).
 //!
 //! Requests of unknown members, of epochs and generations that were or never will be, and malformed
 //! ones are refused, and leave no record behind.
