@@ -166,10 +166,15 @@ impl Connect {
         Ok(config)
     }
 
-    pub(crate) fn consumer_config(&self) -> Result<ConsumerConfig, Failure> {
-        let config = ConsumerConfig::from_properties(&self.properties()?);
+    pub(crate) fn consumer_config(
+        &self,
+        defaults: impl FnOnce(&Properties, &mut ConsumerConfig),
+    ) -> Result<ConsumerConfig, Failure> {
+        let properties = self.properties()?;
+        let config = ConsumerConfig::from_properties(&properties);
         let mut config = config.map_err(|error| self.explain(error))?;
         self.limit(&mut config.client);
+        defaults(&properties, &mut config);
         Ok(config)
     }
 

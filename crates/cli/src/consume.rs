@@ -89,9 +89,9 @@ pub(crate) struct Consume {
     #[arg(short = 'K', long, value_name = "SEPARATOR", conflicts_with_all = ["json", "format"],
           value_parser = crate::produce::unescape)]
     key_separator: Option<String>,
-    /// Group protocol: auto, consumer or classic
-    #[arg(long, default_value = "auto", value_parser = protocol)]
-    protocol: GroupProtocol,
+    /// Group protocol: auto (the default), consumer or classic
+    #[arg(long, value_parser = protocol)]
+    protocol: Option<GroupProtocol>,
     /// Instance id of a static member
     #[arg(long, value_name = "ID", requires = "group")]
     instance_id: Option<String>,
@@ -138,18 +138,27 @@ impl Consume {
     }
 
     async fn join(&self, group: &str, topics: &[String]) -> Result<Option<Consumer>, Failure> {
-        let mut config = self.connect.consumer_config()?;
-        config.offset_reset = match self.offsets.as_slice() {
-            [] | [Position::Beginning | Position::Stored] => OffsetReset::Earliest,
-            [Position::End] => OffsetReset::Latest,
+        let mut config = self.connect.consumer_config(|properties, config| {
+            if properties.get("auto.offset.reset").is_none() {
+                config.offset_reset = OffsetReset::Earliest;
+            }
+        })?;
+        match self.offsets.as_slice() {
+            [] => {}
+            [Position::Beginning | Position::Stored] => {
+                config.offset_reset = OffsetReset::Earliest;
+            }
+            [Position::End] => config.offset_reset = OffsetReset::Latest,
             _ => {
                 return Err(Failure::new(
                     "--offset: a group continues at its committed offsets; only beginning or end, \
                      for partitions without one, can be chosen (see kohort groups rewind)",
                 ));
             }
-        };
-        config.group_protocol = self.protocol;
+        }
+        if let Some(protocol) = self.protocol {
+            config.group_protocol = protocol;
+        }
         if let Some(id) = &self.instance_id {
             config.group_instance_id = Some(id.as_str().into());
         }
@@ -201,7 +210,7 @@ impl Consume {
         }
         let consumer = self
             .connect
-            .consumer(self.connect.consumer_config()?)
+            .consumer(self.connect.consumer_config(|_, _| {})?)
             .await?;
         consumer.assign(partitions.into_iter().zip(starts))?;
         Ok(consumer)

@@ -157,6 +157,39 @@ async fn a_member_reads_topics_by_the_beginning_of_their_names() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_members_properties_count_unless_a_flag_says_otherwise() {
+    let stage = Stage::new().await;
+    stage.prints(&["topics", "create", "orders"], "").await;
+    stage.prints(&["produce", "-t", "orders"], "one\n").await;
+    let classic = ["-X", "group.protocol=classic"];
+    let latest = ["-X", "auto.offset.reset=latest"];
+    for (group, more, expected_type, expected) in [
+        ("plain", vec![], "consumer", "one\n"),
+        ("property", [classic, latest].concat(), "classic", ""),
+        (
+            "flag",
+            [
+                &classic[..],
+                &latest,
+                &["--protocol", "consumer", "-o", "beginning"],
+            ]
+            .concat(),
+            "consumer",
+            "one\n",
+        ),
+    ] {
+        let arguments = [&["consume", "-G", group, "orders", "-e"][..], &more].concat();
+        assert_eq!(stage.prints(&arguments, "").await, expected, "{group}");
+        let groups = stage.prints(&["groups", "list"], "").await;
+        let listed = groups.lines().find(|line| line.starts_with(group));
+        assert!(
+            listed.is_some_and(|line| line.split_whitespace().nth(1) == Some(expected_type)),
+            "{groups}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_without_partitions_ends_when_it_is_told_to_end_at_the_end() {
     let stage = Stage::new().await;
     stage.prints(&["topics", "create", "t"], "").await;
