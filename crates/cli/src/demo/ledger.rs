@@ -142,7 +142,7 @@ impl Ledger {
     }
 
     pub(super) fn kill(&self, name: &'static str) {
-        self.event(format!("{name} is killed, and says nothing to anybody"));
+        self.event(format!("{name} is killed without leaving the group"));
         let mut state = self.lock();
         state.killed.push(name);
         state.members.entry(name).or_default().is_killed = true;
@@ -168,7 +168,7 @@ impl Ledger {
 
     pub(super) fn rewound(&self, partition: i32, from: i64) {
         self.event(format!(
-            "partition {partition} is rewound from {from} to 0, and handed out again"
+            "partition {partition} is rewound from {from} to 0, and assigned again"
         ));
         self.lock().rewound = Some(Rewound { partition, from });
     }

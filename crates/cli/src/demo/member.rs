@@ -138,7 +138,7 @@ impl RebalanceHandler for Notes {
 
     async fn revoked(&self, rebalance: &Rebalance) {
         self.ledger
-            .released(self.name, &Notes::numbers(rebalance), "lets go of");
+            .released(self.name, &Notes::numbers(rebalance), "releases");
     }
 
     async fn lost(&self, rebalance: &Rebalance) {
