@@ -109,8 +109,9 @@ fn endpoints(view: View<'_>, setting: &str) -> Result<Vec<Endpoint>, String> {
     let addresses = list(view.text(setting).unwrap_or_default());
     addresses
         .map(|address| {
-            parse(address)
-                .map_err(|expected| format!("{setting} cannot be \"{address}\": it is {expected}"))
+            parse(address).map_err(|expected| {
+                format!("{setting} cannot be \"{address}\": it must be {expected}")
+            })
         })
         .collect()
 }
@@ -134,7 +135,7 @@ fn check_protocols(view: View<'_>, binds: &[Endpoint]) -> Result<(), String> {
     for entry in list(view.text(PROTOCOLS).unwrap_or_default()) {
         let Some((name, protocol)) = entry.split_once(':') else {
             return Err(format!(
-                "{PROTOCOLS} cannot be \"{entry}\": it is a list of NAME:PROTOCOL"
+                "{PROTOCOLS} cannot be \"{entry}\": it must be a list of NAME:PROTOCOL"
             ));
         };
         let [name, protocol] = [name, protocol].map(|text| text.trim().to_ascii_uppercase());

@@ -219,7 +219,7 @@ impl fmt::Display for BadValue {
             value,
             expected,
         } = self;
-        write!(f, "{name} cannot be \"{value}\": it is {expected}")
+        write!(f, "{name} cannot be \"{value}\": it must be {expected}")
     }
 }
 
@@ -328,7 +328,7 @@ mod tests {
         let error = SEGMENT.check("12").unwrap_err().to_string();
         assert_eq!(
             error,
-            "segment.bytes cannot be \"12\": it is at least 1048576"
+            "segment.bytes cannot be \"12\": it must be at least 1048576"
         );
         assert!(SEGMENT.check("99999999999").is_err());
         assert!(POLICY.check("delete,compact").is_ok());

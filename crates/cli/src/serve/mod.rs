@@ -159,7 +159,7 @@ fn log_filter(text: Option<&str>) -> Result<EnvFilter, Failure> {
     let filter = EnvFilter::try_new(text).ok().filter(|_| is_known);
     filter.ok_or_else(|| {
         Failure::new(format!(
-            "{LOG_VARIABLE} cannot be \"{text}\": it is one of {}, or a list such as \
+            "{LOG_VARIABLE} cannot be \"{text}\": it must be one of {}, or a list such as \
              info,kohort_broker=debug",
             levels.join(", ")
         ))

@@ -333,7 +333,7 @@ mod tests {
             Some("the variable KOHORT_SERVICE_HOST")
         );
         assert_eq!(
-            origin("num.partitions cannot be \"x\": it is a whole number"),
+            origin("num.partitions cannot be \"x\": it must be a whole number"),
             None
         );
     }
