@@ -265,8 +265,11 @@ fn hide_assignments(group: &mut DescribedConsumerGroup, settled: bool) {
     group.assignment_epoch = 0;
     // A group that changes its protocol before all is assigned gets another target in kohort.
     group.group_epoch = group.group_epoch.min(0);
-    if group.members.iter().any(|member| member.member_type == 0) {
-        // Who has more depends on the order of the names that the coordinator gives.
+    // Which member has more depends on the order of the names that the coordinator gives.
+    let is_named_by_coordinator = |member: &DescribedConsumerGroupMember| {
+        member.member_type == 0 || member.member_id.starts_with("<member")
+    };
+    if group.members.iter().any(is_named_by_coordinator) {
         sizes.clear();
     }
     if !settled {
