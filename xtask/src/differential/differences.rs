@@ -267,8 +267,7 @@ pub(super) const ALL: &[Difference] = &[
                 && match step {
                     Step::Commit { .. } => commits_to_no_group(kafka, kohort),
                     Step::DescribeGroup { .. } => {
-                        kafka.contains("GROUP_ID_NOT_FOUND")
-                            && !kohort.contains("GROUP_ID_NOT_FOUND")
+                        kafka.contains("\"Dead\"") && !kohort.contains("\"Dead\"")
                     }
                     Step::ListGroups { .. } => {
                         kafka.contains("groups: []") && !kohort.contains("groups: []")
@@ -291,6 +290,24 @@ pub(super) const ALL: &[Difference] = &[
         },
         passes: false,
         seed: Some(3_101_451),
+    },
+    Difference {
+        name: "repeated-sync",
+        reason: "a member that repeats a SyncGroup while it waits has its first one answered, with \
+                 REBALANCE_IN_PROGRESS; Kafka never answers it",
+        is: |Asked { step, before }, kafka, kohort| {
+            let Step::Sync(sync) = step else {
+                return false;
+            };
+            let is_repeated = before
+                .iter()
+                .any(|step| matches!(step, Step::Sync(other) if other.who.slot == sync.who.slot));
+            is_repeated
+                && !kafka.contains("SyncGroupResponse")
+                && kohort.contains("REBALANCE_IN_PROGRESS")
+        },
+        passes: false,
+        seed: Some(3_152_590),
     },
     // Last, so that it hides none of the others.
     Difference {
