@@ -383,10 +383,8 @@ fn the_states_of_a_member_follow_each_other_as_they_should() {
     assert_eq!(states, [Joining, Reconciling, Stable]);
 }
 
-/// Otherwise two members own what the coordinator has taken back meanwhile.
-#[test]
-fn a_member_takes_over_nothing_after_an_answer_was_lost() {
-    let mut member = ConsumerMember::new(ConsumerMemberConfig {
+fn consumer_member() -> ConsumerMember {
+    ConsumerMember::new(ConsumerMemberConfig {
         group_id: "g".into(),
         member_id: "m".into(),
         instance_id: None,
@@ -394,7 +392,49 @@ fn a_member_takes_over_nothing_after_an_answer_was_lost() {
         rebalance_timeout_ms: 30_000,
         server_assignor: None,
         session_timeout_ms: 45_000,
-    });
+    })
+}
+
+#[test]
+fn a_full_heartbeat_takes_back_a_regular_expression_the_coordinator_may_have() {
+    let mut member = consumer_member();
+    let sent = |member: &mut ConsumerMember| match member.next_action() {
+        Some(Action::Send {
+            id,
+            request: MemberRequest::ConsumerHeartbeat(request),
+        }) => (id, request.subscribed_topic_regex),
+        other => panic!("{other:?}"),
+    };
+    let answer = ConsumerGroupHeartbeatResponse {
+        member_epoch: 1,
+        heartbeat_interval_ms: 1_000,
+        ..Default::default()
+    };
+    // A static member that was here before may have subscribed by one.
+    member.subscribe(Subscription::topics(["a".into()]), 0);
+    let (join, regex) = sent(&mut member);
+    assert_eq!(regex, Some("".into()));
+    member.answered(join, &answer, 1);
+    // The coordinator hears of the expression, and the member does not hear that it has.
+    member.subscribe(Subscription::regex("a.*".into()), 2);
+    member.wake(1_001);
+    let (lost, regex) = sent(&mut member);
+    assert_eq!(regex, Some("a.*".into()));
+    member.failed(lost, 100, 1_002);
+    member.subscribe(Subscription::topics(["a".into()]), 1_003);
+    member.wake(1_102);
+    let (again, regex) = sent(&mut member);
+    assert_eq!(regex, Some("".into()));
+    // Once it knows, it says nothing more.
+    member.answered(again, &answer, 1_103);
+    member.wake(2_103);
+    assert_eq!(sent(&mut member).1, None);
+}
+
+/// Otherwise two members own what the coordinator has taken back meanwhile.
+#[test]
+fn a_member_takes_over_nothing_after_an_answer_was_lost() {
+    let mut member = consumer_member();
     let answer = |epoch, partitions: &[i32]| ConsumerGroupHeartbeatResponse {
         member_epoch: epoch,
         heartbeat_interval_ms: 1_000,

@@ -25,12 +25,13 @@ impl GroupTask {
         let patience = timeout.max(self.shared.config.poll_interval_max) + Duration::from_secs(5);
         let answer: BoxFuture<'static, Result<Answer>> = match request {
             MemberRequest::ConsumerHeartbeat(request) => {
-                // Version 0 knows no regular expressions.
-                let first = i16::from(request.subscribed_topic_regex.is_some());
-                let versions = Versions::new(first, i16::MAX);
+                let regex = &request.subscribed_topic_regex;
+                let needs_regex = regex.as_ref().is_some_and(|regex| !regex.is_empty());
+                let versions = Versions::new(i16::from(needs_regex), i16::MAX);
                 Box::pin(async move {
                     let to = (&to, Lane::Group, versions);
-                    ask(&cluster, to, timeout, |_| request)
+                    let heartbeat = |version| heartbeat(request, version);
+                    ask(&cluster, to, timeout, heartbeat)
                         .await
                         .map(Answer::ConsumerHeartbeat)
                 })
@@ -95,6 +96,17 @@ impl GroupTask {
 
 fn any() -> Versions {
     Versions::new(0, i16::MAX)
+}
+
+/// Version 0 knows no regular expressions, so there is none to take back either.
+fn heartbeat(
+    mut request: ConsumerGroupHeartbeatRequest,
+    version: i16,
+) -> ConsumerGroupHeartbeatRequest {
+    if version < 1 {
+        request.subscribed_topic_regex = None;
+    }
+    request
 }
 
 /// Before version 3 only one member could leave.

@@ -61,7 +61,6 @@ impl ConsumerMember {
             before.is_none_or(|k| k.subscription.topics != now.subscription.topics);
         let regex_changed = before.is_none_or(|k| k.subscription.regex != now.subscription.regex);
         let owned_changed = before.is_none_or(|k| k.owned != now.owned);
-        let had_regex = before.is_some_and(|k| k.subscription.regex.is_some());
         let request = ConsumerGroupHeartbeatRequest {
             group_id: config.group_id.clone(),
             member_id: config.member_id.clone(),
@@ -74,12 +73,11 @@ impl ConsumerMember {
                 -1
             },
             subscribed_topic_names: topics_changed.then(|| now.subscription.topics.clone()),
-            // The empty expression takes back the one before.
-            subscribed_topic_regex: match &now.subscription.regex {
-                Some(regex) if regex_changed => Some(regex.clone()),
-                None if regex_changed && had_regex => Some(ByteString::new()),
-                _ => None,
-            },
+            // The empty expression takes back the one before. A full heartbeat says it as well: the
+            // coordinator may have an expression from a heartbeat whose response was lost, or from
+            // the static member whose place this one takes, and `None` would keep it.
+            subscribed_topic_regex: regex_changed
+                .then(|| now.subscription.regex.clone().unwrap_or_default()),
             server_assignor: config.server_assignor.clone().filter(|_| full),
             topic_partitions: owned_changed.then(|| by_topic(&now.owned)),
         };
