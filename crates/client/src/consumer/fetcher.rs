@@ -98,6 +98,7 @@ impl Fetcher {
             let mut state = shared.lock();
             state.note_topic_ids(|topic| metadata.topic(topic).map(|topic| topic.id));
             let share = self.share(&state);
+            let is_member = state.committer.is_some();
             let wait = |partition: &Partition| partition.not_before.filter(|until| *until > now);
             for (name, partition) in &mut state.partitions {
                 if let Some(until) = wait(partition) {
@@ -113,6 +114,12 @@ impl Fetcher {
                     continue;
                 }
                 match partition.fetching {
+                    // A member of the classic protocol may be assigned, by name, a partition that
+                    // does not exist (yet). If it came after the answer that nothing is committed
+                    // for it, it would not start at its first record.
+                    Fetching::FindCommitted if is_member && metadata.partition(name).is_none() => {
+                        unknown.insert(name.topic.clone());
+                    }
                     Fetching::FindCommitted => {
                         partition.fetching = Fetching::Finding;
                         committed.push((name.clone(), partition.lease));
@@ -406,7 +413,7 @@ async fn fetch_once(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ConsumerConfig, Uuid, consumer::Seek};
+    use crate::{ConsumerConfig, Uuid, committed::Committer, consumer::Seek};
 
     #[tokio::test]
     async fn a_broker_of_which_much_is_waiting_leaves_room_for_the_others() {
@@ -438,5 +445,30 @@ mod tests {
             assert_eq!(asked, [nothing]);
             assert!(fetcher.busy.contains_key(&nothing));
         }
+    }
+
+    #[tokio::test]
+    async fn a_member_asks_where_to_begin_once_the_partition_exists() {
+        let cluster = Cluster::new(ConsumerConfig::new("a:1").client).unwrap();
+        let shared = Arc::new(Shared::new(ConsumerConfig::new("a:1").group("g"), cluster));
+        let mut fetcher = Fetcher::new(shared.clone());
+        let name = TopicPartition::new("t", 0);
+        let mut state = shared.lock();
+        state.committer = Some(Committer {
+            member_id: "m".into(),
+            instance_id: None,
+            epoch: 1,
+            consumer_protocol: false,
+        });
+        state.assign(name.clone(), Seek::Committed);
+        drop(state);
+        fetcher.start_what_can_be_started();
+        let mut state = shared.lock();
+        assert_eq!(state.partitions[&name].fetching, Fetching::FindCommitted);
+        // Without a group that assigns, the application is told that there is no such partition.
+        state.committer = None;
+        drop(state);
+        fetcher.start_what_can_be_started();
+        assert_eq!(shared.lock().partitions[&name].fetching, Fetching::Finding);
     }
 }
