@@ -368,6 +368,7 @@ impl World {
                     lease: held.lease,
                     era: 0,
                     is_committed: false,
+                    is_there: false,
                 });
                 topics.entry(key.0.clone()).or_default().push(key.1);
             }
@@ -429,6 +430,11 @@ impl World {
                     continue;
                 }
                 let finds_nothing = partition.committed_offset < 0;
+                // A member of the classic protocol may have been assigned, by name, a partition that
+                // a topic created again does not have yet. Where to begin in it is asked again.
+                if finds_nothing && !begin.is_there {
+                    continue;
+                }
                 let offset = match finds_nothing {
                     true => reset,
                     false => partition.committed_offset,

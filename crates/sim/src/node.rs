@@ -145,6 +145,8 @@ pub(crate) struct Begin {
     pub(crate) era: u64,
     /// Whether something was committed then.
     pub(crate) is_committed: bool,
+    /// Whether the partition existed then.
+    pub(crate) is_there: bool,
 }
 
 /// An offset to be committed.

@@ -347,10 +347,14 @@ impl World {
             let is_step = matches!(event, Event::StepDone { .. });
             let waits = event.node().is_some_and(|node| {
                 let (paused, stuck) = until[node];
-                at > now && (at == paused || is_step && at == stuck)
+                at > now && (at <= paused || is_step && at <= stuck)
             });
-            self.queue
-                .insert((if waits { now } else { at }, number), event);
+            if waits {
+                // A new number keeps the events in their order.
+                self.later(0, event);
+            } else {
+                self.queue.insert((at, number), event);
+            }
         }
     }
 

@@ -74,7 +74,10 @@ impl NewPartitions {
     fn owned(&mut self, world: &World) {
         let since = world.coordinator.clock(world.now);
         for node in &world.nodes {
-            if !node.partitions.is_empty() && !self.groups.contains_key(&node.role.group) {
+            // A process that was removed, and does not know it yet, may still have partitions when its
+            // group is deleted and begins again without it.
+            let counts = !node.partitions.is_empty() && is_member(node, world);
+            if counts && !self.groups.contains_key(&node.role.group) {
                 let new = BTreeSet::new();
                 let group = node.role.group.clone();
                 self.groups.insert(group, Known { since, new });
