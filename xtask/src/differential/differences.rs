@@ -162,6 +162,28 @@ pub(super) const ALL: &[Difference] = &[
         seed: Some(390),
     },
     Difference {
+        name: "target-without-subscription",
+        reason: "a member that joins without topics before the target of the last change is computed \
+                 gets some in Kafka, which then takes all subscriptions for equal; nobody reads these \
+                 partitions until the next change",
+        is: |Asked { step, .. }, kafka, kohort| {
+            let has_target_for_nothing = |text: &str| {
+                text.split("DescribedConsumerGroupMember {").any(|member| {
+                    member
+                        .contains("subscribed_topic_names: [], subscribed_topic_regex: Some(\"\")")
+                        && member.contains(
+                            "target_assignment: DescribedAssignment { topic_partitions: [Described",
+                        )
+                })
+            };
+            matches!(step, Step::Settle | Step::DescribeConsumerGroup { .. })
+                && has_target_for_nothing(kafka)
+                && !has_target_for_nothing(kohort)
+        },
+        passes: false,
+        seed: Some(3_153_832),
+    },
+    Difference {
         name: "commit-for-another-owner",
         reason: "a member cannot commit for a partition that another member owns",
         is: |Asked { step, .. }, kafka, kohort| {
