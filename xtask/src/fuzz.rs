@@ -52,7 +52,7 @@ const TARGETS: &[Target] = &[
     },
     Target {
         name: "requests",
-        package: "kohort-group",
+        package: "kohort-coordinator",
         test: (
             "any_requests",
             "whatever_it_is_asked_the_coordinator_answers_once_and_can_be_loaded_again",
@@ -60,7 +60,7 @@ const TARGETS: &[Target] = &[
     },
     Target {
         name: "replay",
-        package: "kohort-group",
+        package: "kohort-coordinator",
         test: (
             "any_requests",
             "whatever_its_log_says_the_coordinator_reads_it_or_says_why_not_and_answers",

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use common::*;
 use kohort_broker::{Broker, Builder};
-use kohort_group::coordinator::history::Event;
+use kohort_group::history::Event;
 use kohort_wire::{
     ErrorCode,
     messages::*,

@@ -188,7 +188,7 @@ async fn an_error_of_the_group_reaches_clients_of_every_version() {
     client.commit("g", "t", 0, 3).await;
     client.commit("other", "t", 0, 4).await;
     broker.shutdown().await;
-    let shard = kohort_group::coordinator::partition_of("g", 50);
+    let shard = kohort_coordinator::partition_of("g", 50);
     let log = folder.path().join(format!(
         "__consumer_offsets-{shard}/00000000000000000000.log"
     ));

@@ -5,7 +5,7 @@ mod common;
 use bytes::Bytes;
 use common::*;
 use kohort_broker::Broker;
-use kohort_group::coordinator::history::{Cause, Event, Failure, Needs, Phase, Waited, What};
+use kohort_group::history::{Cause, Event, Failure, Needs, Phase, Waited, What};
 use kohort_wire::{ErrorCode, Uuid, messages::*};
 
 const TOPIC: &str = "__kohort_group_events";

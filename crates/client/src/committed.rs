@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytestring::ByteString;
-use kohort_group::coordinator::REWIND_MARK;
+use kohort_group::rewind;
 use kohort_wire::{ApiKey, codec::Versions, messages::*};
 use rustc_hash::FxHashMap;
 
@@ -218,7 +218,7 @@ fn result(
 /// have no offset to go to.
 pub(crate) fn check_numbers(offsets: &[(TopicPartition, CommittedOffset)]) -> Result<()> {
     for (name, committed) in offsets {
-        let is_rewind = committed.metadata.starts_with(REWIND_MARK);
+        let is_rewind = committed.metadata.starts_with(rewind::MARK);
         if committed.offset < 0 && !is_rewind {
             let offset = committed.offset;
             return Err(Error::State(format!(

@@ -5,12 +5,12 @@
 //! without; [`Observer`] sees what it can of groups whose coordinator keeps none.
 
 pub use kohort_group::{
-    coordinator::history::{
-        Cause, Causes, Change, Deletion, Event, EventError, Failure, Few, Late, Needs, Offset,
-        Phase, Protocol, SCHEMA_VERSION, TopicChange, Waited, What, Who, clock_span,
-    },
     explain::{
         Clock, ExplainedRewind, Explanation, HeldBy, Holdup, LastRebalance, MemberView, Note,
         Observer, PartitionLag, PendingRewind, Rebalance, Recent, Timeline, View, explain,
+    },
+    history::{
+        Cause, Causes, Change, Deletion, Event, EventError, Failure, Few, Late, Needs, Offset,
+        Phase, Protocol, SCHEMA_VERSION, TopicChange, Waited, What, Who, clock_span,
     },
 };

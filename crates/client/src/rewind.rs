@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bytestring::ByteString;
-use kohort_group::coordinator::{BEFORE_REWIND_MEMBER, PENDING_REWIND_MEMBER, REWIND_MARK};
+use kohort_group::rewind::{BEFORE_MEMBER, MARK, PENDING_MEMBER};
 use kohort_wire::{ApiKey, ErrorCode, codec::Versions, messages::*};
 
 use crate::{
@@ -316,15 +316,15 @@ pub(crate) async fn is_known(
     group_id: &str,
     partitions: &[TopicPartition],
 ) -> Result<bool> {
-    let asked = remembered(cluster, group_id, BEFORE_REWIND_MEMBER, Some(partitions));
+    let asked = remembered(cluster, group_id, BEFORE_MEMBER, Some(partitions));
     Ok(asked.await?.is_some())
 }
 
 /// The offset with the mark that makes a commit a rewind.
 fn marked(to: Option<&CommittedOffset>) -> CommittedOffset {
     let metadata = match to {
-        Some(to) if !to.metadata.is_empty() => format!("{REWIND_MARK} metadata={}", to.metadata),
-        _ => REWIND_MARK.to_owned(),
+        Some(to) if !to.metadata.is_empty() => format!("{MARK} metadata={}", to.metadata),
+        _ => MARK.to_owned(),
     };
     CommittedOffset {
         offset: to.map_or(-1, |to| to.offset),
@@ -391,13 +391,13 @@ async fn commit_elsewhere(cluster: &Cluster, group_id: &str, steps: &[RewindStep
 /// The last rewind of a group, if its coordinator remembers one; clusters other than `kohort serve`
 /// never do.
 pub(crate) async fn last_rewind(cluster: &Cluster, group_id: &str) -> Result<Option<LastRewind>> {
-    let steps = remembered(cluster, group_id, BEFORE_REWIND_MEMBER, None).await?;
+    let steps = remembered(cluster, group_id, BEFORE_MEMBER, None).await?;
     Ok(steps.filter(|last| !last.steps.is_empty()))
 }
 
 /// The rewind of a group that waits for its members, if there is one.
 pub(crate) async fn pending(cluster: &Cluster, group_id: &str) -> Result<Option<LastRewind>> {
-    let steps = remembered(cluster, group_id, PENDING_REWIND_MEMBER, None).await?;
+    let steps = remembered(cluster, group_id, PENDING_MEMBER, None).await?;
     Ok(steps.filter(|pending| !pending.steps.is_empty()))
 }
 
@@ -413,7 +413,7 @@ pub(crate) async fn cancel(cluster: &Cluster, group_id: &str) -> Result<Vec<Rewi
     let mark = CommittedOffset {
         offset: -1,
         leader_epoch: None,
-        metadata: format!("{REWIND_MARK} cancel").into(),
+        metadata: format!("{MARK} cancel").into(),
         topic_id: None,
     };
     let steps = pending.steps.iter();
@@ -527,7 +527,7 @@ struct Told<'a> {
 impl<'a> Told<'a> {
     /// Reads `kohort:rewind at=… to=… metadata=…`.
     fn read(metadata: &'a str) -> Option<Told<'a>> {
-        let rest = metadata.strip_prefix(REWIND_MARK)?.strip_prefix(" at=")?;
+        let rest = metadata.strip_prefix(MARK)?.strip_prefix(" at=")?;
         let (at, rest) = rest.split_once(" to=")?;
         let (to, metadata) = rest.split_once(" metadata=")?;
         Some(Told {

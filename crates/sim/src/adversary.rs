@@ -1,9 +1,8 @@
 //! The adversary: what goes wrong, and what people do to their groups.
 
-use kohort_group::{
-    coordinator::{Id, Request, inspect::MembersState},
-    member::{Millis, Subscription},
-};
+use kohort_coordinator::{Request, inspect::MembersState};
+use kohort_group::Id;
+use kohort_member::{Millis, Subscription};
 use kohort_wire::{
     ByteString,
     messages::{

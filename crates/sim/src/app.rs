@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use kohort_group::{
-    assignor::classic::PartitionCounts,
-    coordinator::{Reply, Request},
-    member::{Action, Answer, Member, MemberRequest, StepId},
-};
+use kohort_coordinator::{Reply, Request};
+use kohort_group::assignor::classic::PartitionCounts;
+use kohort_member::{Action, Answer, Member, MemberRequest, StepId};
 use kohort_wire::{ByteString, ErrorCode, Uuid, messages::*};
 
 use crate::{

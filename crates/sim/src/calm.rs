@@ -3,13 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kohort_group::{
-    coordinator::{
-        Id,
-        inspect::{MembersState, Place},
-    },
-    member::{Millis, Subscription},
-};
+use kohort_coordinator::inspect::{MembersState, Place};
+use kohort_group::Id;
+use kohort_member::{Millis, Subscription};
 use kohort_wire::ByteString;
 
 use crate::{

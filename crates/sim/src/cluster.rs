@@ -5,10 +5,8 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use kohort_group::{
-    coordinator::{LogStarts, Topic, Topics, inspect::Place},
-    member::Millis,
-};
+use kohort_coordinator::{LogStarts, Topic, Topics, inspect::Place};
+use kohort_member::Millis;
 use kohort_wire::{ByteString, Uuid};
 
 /// The topics of the cluster, and how many records each partition has. A record is known by its

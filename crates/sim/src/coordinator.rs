@@ -10,13 +10,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use kohort_group::{
-    coordinator::{
-        Caller, Config, Connection, Id, Outbox, RecordError, Reply, Request, Shard, Token, Topics,
-        Work, WorkDone, inspect::GroupState,
-    },
-    member::Millis,
+use kohort_coordinator::{
+    Caller, Config, Connection, Outbox, RecordError, Reply, Request, Shard, Token, Topics, Work,
+    WorkDone, inspect::GroupState,
 };
+use kohort_group::Id;
+use kohort_member::Millis;
 
 use crate::{
     node::{CallId, ConnectionId, NodeId},

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kohort_group::coordinator::{Id, Record, inspect::Place};
+use kohort_coordinator::{Record, inspect::Place};
+use kohort_group::Id;
 
 use crate::node::Key;
 

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use kohort_group::coordinator::{Id, inspect::Place};
+use kohort_coordinator::inspect::Place;
+use kohort_group::Id;
 use kohort_wire::Uuid;
 
 use crate::eras::Rewound;

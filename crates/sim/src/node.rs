@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kohort_coordinator::{Request, inspect::Place};
 use kohort_group::{
+    Id,
     assignor::classic::{ConsumerPartitionAssignor, CooperativeSticky, PartitionCounts, Range},
-    coordinator::{Id, Request, inspect::Place},
-    member::{
-        ClassicConfig, ClassicMember, ConsumerMember, ConsumerMemberConfig, Member, Millis,
-        RequestId, StepId, Subscription,
-    },
+};
+use kohort_member::{
+    ClassicConfig, ClassicMember, ConsumerMember, ConsumerMemberConfig, Member, Millis, RequestId,
+    StepId, Subscription,
 };
 use kohort_wire::{ByteString, Uuid};
 

@@ -1,11 +1,9 @@
 //! What a run is like. Each seed has features that others lack: a run in which everything goes wrong
 //! at once seldom gets far enough for what only goes wrong in calm waters.
 
-use kohort_group::{
-    assignor::Assignor,
-    coordinator::{Config, MigrationPolicy},
-    member::Millis,
-};
+use kohort_coordinator::{Config, MigrationPolicy};
+use kohort_group::assignor::Assignor;
+use kohort_member::Millis;
 
 use crate::{adversary::Adversity, random::Random};
 

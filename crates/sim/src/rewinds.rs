@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use kohort_group::coordinator::{Id, Reply, Request};
+use kohort_coordinator::{Reply, Request};
+use kohort_group::Id;
 use kohort_wire::{ByteString, ErrorCode, messages::*};
 
 use crate::{

@@ -1,6 +1,7 @@
 //! What the shell of the coordinator does: see [`Coordinator`](crate::coordinator::Coordinator).
 
-use kohort_group::coordinator::{Connection, Id, Outbox, Record, Reply, Request};
+use kohort_coordinator::{Connection, Outbox, Record, Reply, Request};
+use kohort_group::Id;
 use kohort_wire::{ByteString, Uuid, messages::*};
 
 use crate::{

@@ -2,7 +2,8 @@
 //! and such that cannot be read.
 
 use bytes::Bytes;
-use kohort_group::coordinator::{Id, Request, inspect::MembersState};
+use kohort_coordinator::{Request, inspect::MembersState};
+use kohort_group::Id;
 use kohort_wire::messages::*;
 
 use crate::{

@@ -4,10 +4,8 @@
 //! coordinator may do in between follows from what it was told.
 
 use bytes::Bytes;
-use kohort_group::{
-    coordinator::{Reply, Request},
-    member::Subscription,
-};
+use kohort_coordinator::{Reply, Request};
+use kohort_member::Subscription;
 use kohort_wire::{
     ByteString,
     codec::{Decoder, Message},

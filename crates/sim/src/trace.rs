@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use kohort_group::member::Millis;
+use kohort_member::Millis;
 
 /// How long a line may be.
 const WIDTH: usize = 700;

@@ -5,10 +5,9 @@ use std::{
     hash::Hasher,
 };
 
-use kohort_group::{
-    coordinator::{Id, Reply, Request},
-    member::{Millis, StepId},
-};
+use kohort_coordinator::{Reply, Request};
+use kohort_group::Id;
+use kohort_member::{Millis, StepId};
 use kohort_wire::{ByteString, Uuid};
 use rustc_hash::FxHasher;
 

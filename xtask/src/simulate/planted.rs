@@ -15,7 +15,7 @@ use crate::report::Passed;
 use crate::workspace::Workspace;
 
 /// What the copy consists of.
-const CRATES: [&str; 3] = ["group", "sim", "wire"];
+const CRATES: [&str; 5] = ["coordinator", "group", "member", "sim", "wire"];
 
 /// How many seeds the simulator gets to find a bug.
 const SEEDS: u64 = 300;
@@ -157,8 +157,12 @@ fn ask(workspace: &Workspace, copy: &Path, finder: Finder) -> Result<Option<Stri
         command
     };
     if finder == Finder::Tests {
-        let tests = cargo(&["test", "--quiet", "--package", "kohort-group", "--lib"])
-            .args(["--tests", "--no-fail-fast"])
+        let tests = cargo(&["test", "--quiet", "--lib", "--tests", "--no-fail-fast"])
+            .args(
+                ["kohort-group", "kohort-coordinator", "kohort-member"]
+                    .map(|it| ["-p", it])
+                    .concat(),
+            )
             .output()?;
         let said = String::from_utf8_lossy(&tests.stdout).into_owned();
         let found = found_by_test(&said);

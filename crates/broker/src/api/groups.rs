@@ -3,7 +3,7 @@
 //! ConsumerGroupDescribe (69). What to answer is the coordinator's to say; here requests find their
 //! shards, and answers their requests.
 
-use kohort_group::coordinator::{Reply, Request};
+use kohort_coordinator::{Reply, Request};
 use kohort_wire::{ByteString, ErrorCode, messages::*};
 
 use super::{Call, authorized};

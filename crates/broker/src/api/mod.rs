@@ -28,7 +28,7 @@ mod table;
 use std::{fmt::Debug, future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
-use kohort_group::coordinator::Caller;
+use kohort_coordinator::Caller;
 use kohort_wire::{
     ApiKey, ErrorCode, Request,
     codec::Decoder,

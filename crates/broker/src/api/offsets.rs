@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kohort_group::coordinator::{Reply, Request};
+use kohort_coordinator::{Reply, Request};
 use kohort_wire::{ByteString, ErrorCode, messages::*};
 
 use super::{

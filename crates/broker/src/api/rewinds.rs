@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kohort_group::coordinator::{REWIND_MARK, RewindMark};
+use kohort_group::rewind::{MARK, RewindMark};
 use kohort_wire::{ErrorCode, messages::*};
 
 use crate::{
@@ -33,7 +33,7 @@ pub(super) fn may_be_rewind(snapshot: &Snapshot, request: &OffsetCommitRequest) 
     let mut partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
     let is_marked = partitions.any(|partition| {
         let metadata = partition.committed_metadata.as_deref();
-        metadata.is_some_and(|metadata| metadata.starts_with(REWIND_MARK))
+        metadata.is_some_and(|metadata| metadata.starts_with(MARK))
     });
     is_marked || is_unmarked_rewind(snapshot)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kohort_group::coordinator::Record;
+use kohort_coordinator::Record;
 use kohort_log::{Log, LogError, Origin};
 use kohort_wire::{
     codec::EncodeError,

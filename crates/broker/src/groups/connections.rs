@@ -1,7 +1,8 @@
 //! Which members heartbeat over which connections, and which shards were asked for member ids over
 //! them, so that the coordinator learns of members whose connections close.
 
-use kohort_group::coordinator::{Connection, Id, Request};
+use kohort_coordinator::{Connection, Request};
+use kohort_group::Id;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 

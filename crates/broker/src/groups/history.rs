@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use kohort_group::coordinator::Event;
+use kohort_group::history::Event;
 use kohort_log::Origin;
 use kohort_wire::records::{BatchBuilder, Compression};
 use parking_lot::Mutex;
@@ -168,7 +168,7 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use kohort_group::coordinator::{Caller, Reply, Request};
+    use kohort_coordinator::{Caller, Reply, Request};
     use kohort_log::LogError;
     use kohort_wire::{ErrorCode, messages::*};
 

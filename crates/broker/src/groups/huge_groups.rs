@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kohort_group::coordinator::{Caller, Reply, Request};
+use kohort_coordinator::{Caller, Reply, Request};
 use kohort_wire::{ErrorCode, messages::*};
 use tokio::task::JoinSet;
 

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
-use kohort_group::coordinator::{Config, RecordError, Shard, Topics};
+use kohort_coordinator::{Config, RecordError, Shard, Topics};
 use kohort_log::{LogError, ReadLimit};
 use kohort_wire::records::{Batch, ControlRecord, RecordsError};
 

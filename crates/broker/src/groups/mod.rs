@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use kohort_group::coordinator::{Caller, Connection, Reply, Request, WorkDone, partition_of};
+use kohort_coordinator::{Caller, Connection, Reply, Request, WorkDone, partition_of};
 use kohort_wire::{ByteString, ErrorCode};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};

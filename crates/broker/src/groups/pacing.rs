@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use kohort_group::coordinator::{Load, Pace};
+use kohort_coordinator::{Load, Pace};
 use parking_lot::Mutex;
 
 /// The pace that fits the load of all shards.

@@ -6,10 +6,8 @@ use std::{
     time::Duration,
 };
 
-use kohort_group::{
-    coordinator::{Config, Outbox, Record, Reply, Shard, Token, history::What},
-    text::printable_name,
-};
+use kohort_coordinator::{Config, Outbox, Record, Reply, Shard, Token};
+use kohort_group::{history::What, text::printable_name};
 use kohort_wire::ErrorCode;
 use tokio::{
     sync::{mpsc, oneshot, watch},

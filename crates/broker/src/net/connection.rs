@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use kohort_group::coordinator::Connection;
+use kohort_coordinator::Connection;
 use tokio::{net::TcpStream, time::Instant};
 use tracing::{debug, warn};
 

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use kohort_group::coordinator::Connection;
+use kohort_coordinator::Connection;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tracing::{debug, warn};
 

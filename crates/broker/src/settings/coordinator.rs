@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kohort_group::{
-    assignor::Assignor,
-    coordinator::{Config, GroupOverrides, MigrationPolicy},
-};
+use kohort_coordinator::{Config, GroupOverrides, MigrationPolicy};
+use kohort_group::assignor::Assignor;
 
 use super::{
     BROKER, GROUP, Values, View,

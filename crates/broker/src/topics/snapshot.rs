@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kohort_group::coordinator::{LogStarts, Topics};
+use kohort_coordinator::{LogStarts, Topics};
 use kohort_wire::{ErrorCode, Uuid};
 use rustc_hash::FxHashMap;
 
@@ -72,15 +72,13 @@ impl Snapshot {
     ) -> Snapshot {
         let by_id = topics.values().map(|topic| (topic.id, Arc::clone(topic)));
         let by_id = Arc::new(ById(by_id.collect()));
-        let known = topics
-            .values()
-            .map(|topic| kohort_group::coordinator::Topic {
-                id: topic.id,
-                name: Arc::clone(&topic.name),
-                partition_count: topic.partitions.len() as i32,
-                is_internal: topic.is_internal,
-                created_at: topic.created_at,
-            });
+        let known = topics.values().map(|topic| kohort_coordinator::Topic {
+            id: topic.id,
+            name: Arc::clone(&topic.name),
+            partition_count: topic.partitions.len() as i32,
+            is_internal: topic.is_internal,
+            created_at: topic.created_at,
+        });
         let log_starts = Arc::clone(&by_id);
         let coordinator = Topics::new(version, known).with_log_starts(log_starts);
         let coordinator = Arc::new(match previous {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use kohort_group::{
-    coordinator::history::{Event, Protocol, Who},
     explain::{MemberView, View},
+    history::{Event, Protocol, Who},
 };
 
 use super::{Admin, GroupDescription, GroupType, MemberDescription};

@@ -1,6 +1,6 @@
 //! What to do about it.
 
-use crate::coordinator::history::{Cause, Failure, Needs};
+use crate::history::{Cause, Failure, Needs};
 
 /// What a person can do about a member that others wait for.
 pub(super) fn for_needs(needs: Needs) -> &'static str {

@@ -9,12 +9,8 @@ use super::{
     notes::notes,
 };
 use crate::{
-    coordinator::{
-        Millis,
-        history::{
-            Causes, Few, Late, Needs, Phase, Protocol, Waited, clock_span, partitions_in_words,
-        },
-    },
+    Millis,
+    history::{Causes, Few, Late, Needs, Phase, Protocol, Waited, clock_span, partitions_in_words},
     text::{printable_line, printable_name},
 };
 

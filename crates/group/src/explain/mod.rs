@@ -1,7 +1,7 @@
 //! Groups in the words of people: what happened to a group, and what it is doing.
 //!
 //! - [`Recent`] folds the events of a group's history
-//!   ([`coordinator::history`](crate::coordinator::history)) to what they say of the present.
+//!   ([`coordinator::history`](crate::history)) to what they say of the present.
 //! - [`explain`] puts that together with how the group stands ([`View`]) and with its offsets.
 //! - [`Timeline`] prints events, the phases of a rebalance below its beginning.
 //! - [`Observer`] makes events of what can be seen from outside, where a coordinator keeps no

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::{Recent, View, advice::for_cause, view::name};
-use crate::coordinator::{
+use crate::{
     Id, Millis,
     history::{Few, Who, clock_span, partitions_in_words},
 };

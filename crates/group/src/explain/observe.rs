@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MemberView, View};
-use crate::coordinator::{
+use crate::{
     Id, Millis,
     history::{Cause, Causes, Event, Few, Needs, Phase, What, Who},
 };

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::coordinator::{
+use crate::{
     Id, Millis,
     history::{Cause, Causes, Deletion, Event, Few, Late, Needs, Phase, Waited, What, Who},
 };

@@ -10,10 +10,8 @@ use super::{
     view::{Partition, name},
 };
 use crate::{
-    coordinator::{
-        Millis,
-        history::{Few, Who, clock_span},
-    },
+    Millis,
+    history::{Few, Who, clock_span},
     text::printable_name,
 };
 
@@ -23,7 +21,7 @@ pub struct PendingRewind {
     /// When it was asked for.
     pub asked_at: Millis,
     /// What is rewound: topics and partitions.
-    pub partitions: BTreeSet<(crate::coordinator::Id, i32)>,
+    pub partitions: BTreeSet<(crate::Id, i32)>,
 }
 
 /// A rewind that is under way: what it waits for, and what to do.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::coordinator::{
+use crate::{
     Id, Millis,
     history::{Cause, Event, Failure, Few, Late, Needs, Phase, Protocol, Waited, What, Who},
 };

@@ -7,10 +7,8 @@ use serde_json::Value;
 
 use super::Clock;
 use crate::{
-    coordinator::{
-        Millis,
-        history::{Event, What, Who, clock_span},
-    },
+    Millis,
+    history::{Event, What, Who, clock_span},
     text::printable_line,
 };
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::coordinator::{
+use crate::{
     Id,
     history::{Few, Needs, Protocol, Waited, Who},
 };

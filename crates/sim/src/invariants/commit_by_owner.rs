@@ -7,7 +7,7 @@
 //! somebody else's. In a classic group: a member, in the present generation, and not while the
 //! leader assigns. Without a member only while the group is empty.
 
-use kohort_group::coordinator::{
+use kohort_coordinator::{
     Record, Reply, Request,
     inspect::{ConsumerGroupState, MembersState, Place},
 };

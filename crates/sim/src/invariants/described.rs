@@ -3,7 +3,7 @@
 //! People decide by descriptions: whether a group is stable, who holds a partition. They are asked
 //! for as an administrator would, and compared with the state inside.
 
-use kohort_group::coordinator::{
+use kohort_coordinator::{
     Caller, Outbox, Reply, Request, Token,
     inspect::{ConsumerGroupState, GroupState, MembersState},
 };

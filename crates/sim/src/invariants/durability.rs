@@ -6,10 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use kohort_group::coordinator::{
-    Id, Reply,
+use kohort_coordinator::{
+    Reply,
     inspect::{ConsumerGroupState, MembersState},
 };
+use kohort_group::Id;
 use kohort_wire::messages::ConsumerGroupHeartbeatResponse;
 
 use super::{Happened, Invariant};

@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kohort_group::coordinator::{
-    Id, Reply,
+use kohort_coordinator::{
+    Reply,
     inspect::{ConsumerGroupState, MembersState},
 };
+use kohort_group::Id;
 
 use super::{Happened, Invariant};
 use crate::{

@@ -8,13 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use kohort_group::{
-    coordinator::{
-        Id,
-        inspect::{GroupState, MembersState, Place},
-    },
-    member::Millis,
-};
+use kohort_coordinator::inspect::{GroupState, MembersState, Place};
+use kohort_group::Id;
+use kohort_member::Millis;
 
 use super::{Happened, Invariant};
 use crate::world::World;

@@ -10,10 +10,11 @@
 
 use std::collections::BTreeMap;
 
-use kohort_group::coordinator::{
-    Id, Reply, Request,
+use kohort_coordinator::{
+    Reply, Request,
     inspect::{ConsumerMemberState, MembersState},
 };
+use kohort_group::Id;
 use kohort_wire::{
     ErrorCode,
     messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse},

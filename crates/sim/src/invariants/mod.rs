@@ -19,7 +19,7 @@ mod rewind_whole;
 mod strangers;
 mod targets;
 
-use kohort_group::coordinator::{Record, Reply, Request, inspect::Place};
+use kohort_coordinator::{Record, Reply, Request, inspect::Place};
 
 use crate::{
     coordinator::{Durable, Origin},

@@ -18,13 +18,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kohort_group::{
-    coordinator::{
-        Id, Record,
-        inspect::{GroupState, MembersState, Place},
-    },
-    member::Millis,
+use kohort_coordinator::{
+    Record,
+    inspect::{GroupState, MembersState, Place},
 };
+use kohort_group::Id;
+use kohort_member::Millis;
 use kohort_wire::Uuid;
 
 use super::{Happened, Invariant, Step, one_owner::is_member};

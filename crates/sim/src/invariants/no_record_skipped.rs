@@ -13,7 +13,7 @@
 //! a topic that has been deleted, and that comes when there is another of the same name. Where that
 //! has happened, the topic is looked at no more.
 
-use kohort_group::coordinator::Id;
+use kohort_group::Id;
 
 use super::{Happened, Invariant};
 use crate::world::World;
@@ -77,7 +77,7 @@ impl Invariant for NoRecordSkipped {
 fn committed(
     world: &World,
     group: &Id,
-    state: &kohort_group::coordinator::inspect::GroupState,
+    state: &kohort_coordinator::inspect::GroupState,
 ) -> Result<(), String> {
     for ((topic, partition), offset) in &state.offsets {
         let Some(known) = world.cluster.get(topic) else {

@@ -8,13 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use kohort_group::{
-    coordinator::{
-        Id, Request,
-        inspect::{GroupState, MembersState, OffsetState},
-    },
-    member::Millis,
+use kohort_coordinator::{
+    Request,
+    inspect::{GroupState, MembersState, OffsetState},
 };
+use kohort_group::Id;
+use kohort_member::Millis;
 use kohort_wire::{
     codec::{Decoder, Message},
     messages::OffsetCommitValue,

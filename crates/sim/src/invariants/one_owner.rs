@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use kohort_group::coordinator::inspect::{MembersState, Place};
+use kohort_coordinator::inspect::{MembersState, Place};
 
 use super::{Happened, Invariant};
 use crate::{coordinator::Durable, node::Node, world::World};

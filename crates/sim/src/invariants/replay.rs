@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use kohort_group::coordinator::inspect::{GroupState, MembersState};
+use kohort_coordinator::inspect::{GroupState, MembersState};
 
 use super::{Happened, Invariant};
 use crate::{coordinator::Durable, world::World};

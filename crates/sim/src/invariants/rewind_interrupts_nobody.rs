@@ -7,10 +7,11 @@
 
 use std::collections::BTreeSet;
 
-use kohort_group::coordinator::{
-    Id, Record,
+use kohort_coordinator::{
+    Record,
     inspect::{ConsumerGroupState, GroupState, MembersState, Place},
 };
+use kohort_group::Id;
 use kohort_wire::messages::ConsumerGroupMemberMetadataKey;
 
 use super::{Happened, Invariant};

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use kohort_group::coordinator::Id;
+use kohort_group::Id;
 
 use super::{Happened, Invariant};
 use crate::{eras::rewound, world::World};

@@ -8,7 +8,8 @@
 //! earlier era may be accepted. Nothing else may move the offset either, but another rewind (for when
 //! it may go altogether see `offsets_kept`).
 
-use kohort_group::coordinator::{Id, Record};
+use kohort_coordinator::Record;
+use kohort_group::Id;
 
 use super::{Happened, Invariant};
 use crate::{eras::era_of, world::World};

@@ -9,10 +9,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kohort_group::coordinator::{
-    Id, Record, Reply, Request,
+use kohort_coordinator::{
+    Record, Reply, Request,
     inspect::{Goals, GroupState},
 };
+use kohort_group::Id;
 use kohort_wire::messages::OffsetCommitResponse;
 
 use super::{Happened, Invariant, Step};

@@ -3,7 +3,7 @@
 //! Requests of unknown members, of epochs and generations that were or never will be, and malformed
 //! ones are refused, and leave no record behind.
 
-use kohort_group::coordinator::{Reply, Request};
+use kohort_coordinator::{Reply, Request};
 use kohort_wire::ErrorCode;
 
 use super::{Happened, Invariant};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use kohort_group::coordinator::inspect::{ConsumerGroupState, MembersState};
+use kohort_coordinator::inspect::{ConsumerGroupState, MembersState};
 
 use super::{Happened, Invariant};
 use crate::world::World;

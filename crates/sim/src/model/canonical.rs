@@ -15,13 +15,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kohort_group::coordinator::{
-    Id,
-    inspect::{
-        ClassicGroupState, ConsumerGroupState, ConsumerMemberState, GroupState, MembersState,
-        Place, SoftState,
-    },
+use kohort_coordinator::inspect::{
+    ClassicGroupState, ConsumerGroupState, ConsumerMemberState, GroupState, MembersState, Place,
+    SoftState,
 };
+use kohort_group::Id;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::client::{Client, GROUP, Phase};

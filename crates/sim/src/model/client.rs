@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use kohort_group::{
-    assignor::classic::{ConsumerPartitionAssignor, CooperativeSticky, GroupMember},
-    coordinator::{Reply, Request, Token, inspect::Place},
-};
+use kohort_coordinator::{Reply, Request, Token, inspect::Place};
+use kohort_group::assignor::classic::{ConsumerPartitionAssignor, CooperativeSticky, GroupMember};
 use kohort_wire::{
     ErrorCode, Uuid,
     codec::{Decoder, Encoder, Message},

@@ -6,10 +6,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use kohort_group::coordinator::{
-    Caller, Config, Id, MigrationPolicy, Outbox, Reply, Request, Shard, Token, Topic, Topics,
+use kohort_coordinator::{
+    Caller, Config, MigrationPolicy, Outbox, Reply, Request, Shard, Token, Topic, Topics,
     inspect::{GroupState, MembersState, Place},
 };
+use kohort_group::Id;
 use kohort_wire::messages::{LeaveGroupRequest, MemberIdentity};
 
 use super::{

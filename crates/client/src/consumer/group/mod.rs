@@ -12,12 +12,10 @@ use std::{
 };
 
 use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use kohort_group::{
-    assignor::classic::{ConsumerPartitionAssignor, PartitionCounts},
-    member::{
-        Action, Answer, ClassicConfig, ClassicMember, ConsumerMember, ConsumerMemberConfig, Member,
-        MemberError, Millis, RequestId, StepId, Subscription as MemberSubscription,
-    },
+use kohort_group::assignor::classic::{ConsumerPartitionAssignor, PartitionCounts};
+use kohort_member::{
+    Action, Answer, ClassicConfig, ClassicMember, ConsumerMember, ConsumerMemberConfig, Member,
+    MemberError, Millis, RequestId, StepId, Subscription as MemberSubscription,
 };
 use kohort_wire::{ApiKey, ErrorCode, Uuid};
 use regex::Regex;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use kohort_group::member::{Answer, Member, MemberRequest, RequestId};
+use kohort_member::{Answer, Member, MemberRequest, RequestId};
 use kohort_wire::{
     ErrorCode, Request,
     codec::Versions,

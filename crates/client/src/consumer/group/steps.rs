@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kohort_group::member::{Action, Partitions};
+use kohort_member::{Action, Partitions};
 use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument, Span};
 

@@ -1,6 +1,7 @@
 //! What the member needs to know of topics.
 
-use kohort_group::{assignor::classic::PartitionCounts, member::Member};
+use kohort_group::assignor::classic::PartitionCounts;
+use kohort_member::Member;
 use kohort_wire::Uuid;
 use regex::Regex;
 use tokio::time::{Instant, sleep};
