@@ -12,8 +12,10 @@ use crate::failure::Failure;
 
 /// For a consumer group to settle; a changed regular expression alone takes 10 s.
 const SETTLE_LIMIT: Duration = Duration::from_secs(14);
-/// A regular expression that has not changed a group's epoch for so long is resolved.
+/// A regular expression that has not changed a group's epoch for so long is resolved,
 const REGEX_SETTLED_AFTER: Duration = Duration::from_millis(400);
+/// unless its member has nothing that it could have: a group's expressions are resolved once in 10 s.
+const REGEX_RESOLVED_WITHIN: Duration = Duration::from_secs(11);
 
 impl Play<'_> {
     pub(super) fn consumer_heartbeat(
@@ -118,10 +120,14 @@ impl Play<'_> {
             let by_regex = |member: &DescribedConsumerGroupMember| {
                 (member.subscribed_topic_regex.as_ref()).is_some_and(|regex| !regex.is_empty())
             };
+            let patience = match self.lacks_by_regex(group) {
+                true => REGEX_RESOLVED_WITHIN,
+                false => REGEX_SETTLED_AFTER,
+            };
             let settled = settled
                 && (!group.members.iter().any(by_regex)
                     || looks_settled.is_some_and(|(since, epoch)| {
-                        epoch == group.group_epoch && since.elapsed() > REGEX_SETTLED_AFTER
+                        epoch == group.group_epoch && since.elapsed() > patience
                     }));
             if looks_settled.is_none_or(|(_, epoch)| epoch != group.group_epoch) {
                 looks_settled = Some((Instant::now(), group.group_epoch));
@@ -149,6 +155,21 @@ impl Play<'_> {
                 100
             }));
         }
+    }
+
+    /// Whether a member has nothing, although its regular expression matches a topic that has a
+    /// partition for each member.
+    fn lacks_by_regex(&self, group: &DescribedConsumerGroup) -> bool {
+        group.members.iter().any(|member| {
+            let regex = member.subscribed_topic_regex.as_deref().unwrap_or_default();
+            let matched = self.regexes.get(regex);
+            let has_enough = |topic| {
+                let known = self.topics.get(topic);
+                known.is_some_and(|&(_, count)| count as usize >= group.members.len())
+            };
+            member.assignment.topic_partitions.is_empty()
+                && matched.is_some_and(|matched| matched.iter().any(has_enough))
+        })
     }
 
     /// Whether every partition that somebody subscribes to is assigned.
