@@ -72,16 +72,11 @@ pub(super) const ALL: &[Difference] = &[
             let Step::ConsumerHeartbeat(heartbeat) = step else {
                 return false;
             };
-            // Slots that heartbeat under one member id take it to epochs that the others don't know.
-            let is_previous_epoch = heartbeat.who.epoch != Epoch::Own(0)
-                || before.iter().any(|step| {
-                    matches!(step, Step::ConsumerHeartbeat(other)
-                        if matches!(other.who.id, Id::Of(_)))
-                });
+            let is_behind = may_be_behind(heartbeat, before);
             let Some((before, _)) = kohort.split_once("assignment: Some(") else {
                 return false;
             };
-            is_previous_epoch
+            is_behind
                 && kafka.contains("error_code: NONE")
                 && kafka.strip_suffix("assignment: None }") == Some(before)
         },
@@ -209,9 +204,8 @@ pub(super) const ALL: &[Difference] = &[
         name: "epoch-before-remembered",
         reason: "the epoch before the current one is remembered for as long as the current one lasts, \
                  so that a member is not fenced whose answers got lost twice in a row",
-        is: |Asked { step, .. }, kafka, kohort| {
-            matches!(step, Step::ConsumerHeartbeat(heartbeat)
-                if matches!(heartbeat.who.epoch, Epoch::Own(..0)))
+        is: |Asked { step, before }, kafka, kohort| {
+            matches!(step, Step::ConsumerHeartbeat(heartbeat) if may_be_behind(heartbeat, before))
                 && kafka.contains("FENCED_MEMBER_EPOCH")
                 && kohort.contains("error_code: NONE")
         },
@@ -369,6 +363,13 @@ pub(super) const ALL: &[Difference] = &[
 fn since_settled(before: &[Step]) -> impl Iterator<Item = &Step> {
     let latest = before.iter().rev();
     latest.take_while(|step| **step != Step::Settle)
+}
+
+/// Whether a heartbeat may have an earlier epoch than its member.
+fn may_be_behind(heartbeat: &ConsumerHeartbeat, before: &[Step]) -> bool {
+    // Slots that heartbeat under one member id take it to epochs that the others don't know.
+    let shares_an_id = |step: &Step| matches!(step, Step::ConsumerHeartbeat(other) if matches!(other.who.id, Id::Of(_)));
+    heartbeat.who.epoch != Epoch::Own(0) || before.iter().any(shares_an_id)
 }
 
 /// Whether a commit named a group that only Kafka still has, without members.
