@@ -6,7 +6,7 @@ use kohort_wire::{ByteString, ErrorCode, messages::*};
 use super::{
     Id, Record, Reply, Shard, Token,
     group::{Group, Members},
-    shard::Step,
+    step::Step,
 };
 
 impl Group {
@@ -152,7 +152,7 @@ impl Shard {
                     group.members = Members::Classic(Default::default());
                 }
                 if let Some(classic) = group.classic_mut() {
-                    classic.apply(value);
+                    classic.take_up(value);
                 }
             }
             None => {

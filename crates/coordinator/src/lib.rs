@@ -90,6 +90,7 @@ mod request;
 mod rewind;
 mod shard;
 mod starts;
+mod step;
 mod sweep;
 mod topics;
 

@@ -3,18 +3,18 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
-use kohort_group::history::{Event, What};
 use kohort_wire::ByteString;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use rustc_hash::FxHashMap;
 
 use super::{
-    Caller, Config, Id, Load, Millis, Outbox, Pace, Record, RecordError, Reply, Request, Token,
-    Topics, WorkDone,
+    Caller, Config, Id, Load, Millis, Outbox, Pace, Record, RecordError, Request, Token, Topics,
+    WorkDone,
     alarm::{Alarm, Alarms},
     classic::HandedOut,
     group::Group,
     rewind::Told,
+    step::{Apply, Step},
 };
 
 /// How many characters of a group's id a generated member id begins with: far less than a text may
@@ -48,37 +48,6 @@ pub struct Shard {
     pub(super) date_offset_ms: Millis,
 }
 
-/// One step of a shard: the time, whom it is for, and where its results go.
-pub(crate) struct Step<'a> {
-    pub(crate) now: Millis,
-    date_offset_ms: Millis,
-    pub(crate) out: &'a mut Outbox,
-}
-
-impl Step<'_> {
-    /// The date of the wall clock, for what is recorded and shown, and for expiry. Intervals are
-    /// measured with `now`, which cannot be set.
-    pub(crate) fn date(&self) -> Millis {
-        self.now.saturating_add(self.date_offset_ms)
-    }
-
-    pub(crate) fn reply(&mut self, token: Token, reply: Reply) {
-        self.out.replies.push((token, reply));
-    }
-
-    /// Tells the history, and the log, what happened to a group: an event, a cause, or just words
-    /// (one line, no trailing full stop).
-    pub(crate) fn event(&mut self, group_id: &Id, what: impl Into<What>) {
-        let mut event = Event {
-            at: self.now,
-            group_id: group_id.clone(),
-            what: what.into(),
-        };
-        event.move_dates(self.date_offset_ms);
-        self.out.events.push(event);
-    }
-}
-
 impl Shard {
     /// A shard without groups. `seed` must be unpredictable where peers are not trusted, since the
     /// member ids, which must not be guessed, come from it.
@@ -107,11 +76,7 @@ impl Shard {
     }
 
     pub(crate) fn step<'a>(&self, now: Millis, out: &'a mut Outbox) -> Step<'a> {
-        Step {
-            now,
-            date_offset_ms: self.date_offset_ms,
-            out,
-        }
+        Step::new(now, self.date_offset_ms, out)
     }
 
     /// Applies a record of the log. Records of unknown types are passed over.
@@ -269,25 +234,9 @@ impl Shard {
         self.groups.len()
     }
 
-    /// The one place where durable state changes: applies the record and puts it into the outbox.
+    /// Changes the state of the shard by a record.
     pub(crate) fn emit(&mut self, record: Record, step: &mut Step<'_>) {
-        self.apply(&record);
-        step.out.records.push(record);
-    }
-
-    fn apply(&mut self, record: &Record) {
-        match record {
-            Record::LegacyOffsetCommit(key, value) => {
-                self.apply_legacy_offset_commit(key, value.as_ref());
-            }
-            Record::OffsetCommit(key, value) => self.apply_offset_commit(key, value.as_ref()),
-            Record::GroupMetadata(key, value) => self.apply_group_metadata(key, value.as_ref()),
-            Record::Rewind(key, value) => self.apply_rewind(key, value.as_ref()),
-            Record::Rewound(key, value) => self.apply_rewound(key, value.as_ref()),
-            Record::GroupSeen(key, value) => self.apply_group_seen(key, value.as_ref()),
-            Record::TopicSeen(key, value) => self.apply_topic_seen(key, value.as_ref()),
-            consumer => self.apply_consumer(consumer),
-        }
+        step.emit(self, record);
     }
 
     /// An id for a new member. People recognise it, it is never given out twice, and it cannot be
@@ -309,5 +258,22 @@ impl Shard {
             self.groups.insert(id.clone(), Group::new(id));
         }
         self.groups.get_mut(group_id).expect("inserted above")
+    }
+}
+
+impl Apply for Shard {
+    fn apply(&mut self, record: &Record) {
+        match record {
+            Record::LegacyOffsetCommit(key, value) => {
+                self.apply_legacy_offset_commit(key, value.as_ref());
+            }
+            Record::OffsetCommit(key, value) => self.apply_offset_commit(key, value.as_ref()),
+            Record::GroupMetadata(key, value) => self.apply_group_metadata(key, value.as_ref()),
+            Record::Rewind(key, value) => self.apply_rewind(key, value.as_ref()),
+            Record::Rewound(key, value) => self.apply_rewound(key, value.as_ref()),
+            Record::GroupSeen(key, value) => self.apply_group_seen(key, value.as_ref()),
+            Record::TopicSeen(key, value) => self.apply_topic_seen(key, value.as_ref()),
+            consumer => self.apply_consumer(consumer),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use kohort_wire::{ByteString, ErrorCode, messages::*};
 
 use super::{ClassicGroup, ClassicState};
-use crate::{Reply, Shard, Token, shard::Step};
+use crate::{Reply, Shard, Token, step::Step};
 
 impl Shard {
     pub(crate) fn describe_groups(

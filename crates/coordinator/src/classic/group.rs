@@ -16,7 +16,9 @@ use kohort_wire::{
 };
 
 use super::{CONSUMER_PROTOCOL_TYPE, ClassicMember, pending::Pending};
-use crate::{Id, Millis, alarm::Deadline, consumer::embedded, progress::Progress};
+use crate::{
+    Id, Millis, Record, alarm::Deadline, consumer::embedded, progress::Progress, step::Apply,
+};
 
 /// Where a classic group is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -109,9 +111,17 @@ impl InitialDelay {
     }
 }
 
+impl Apply for ClassicGroup {
+    fn apply(&mut self, record: &Record) {
+        if let Record::GroupMetadata(_, Some(value)) = record {
+            self.take_up(value);
+        }
+    }
+}
+
 impl ClassicGroup {
     /// Takes up what a record says. Members that the group has keep what no record holds.
-    pub(crate) fn apply(&mut self, value: &GroupMetadataValue) {
+    pub(crate) fn take_up(&mut self, value: &GroupMetadataValue) {
         let protocol = value.protocol.as_deref().unwrap_or_default();
         let mut known = std::mem::take(&mut self.members);
         self.instances.clear();

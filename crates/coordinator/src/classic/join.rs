@@ -12,7 +12,7 @@ use crate::{
     Caller, Id, Reply, Shard, Token,
     alarm::{Alarm, Deadline},
     group::Members,
-    shard::Step,
+    step::Step,
 };
 
 /// How long a new member may wait for the answer to its first join. It does not know its id yet, so
@@ -74,7 +74,7 @@ impl Shard {
             false => None,
         };
         self.group_or_new(&request.group_id);
-        let records = step.out.records.len();
+        let records = step.record_count();
         let Some(mut classic) = self.classic_step(&request.group_id, step) else {
             return;
         };
@@ -85,7 +85,7 @@ impl Shard {
             request: &request,
         };
         classic.join(&join, new_member_id);
-        if is_unwritten && classic.step.out.records.len() == records && !classic.group.is_empty() {
+        if is_unwritten && classic.step.record_count() == records && !classic.group.is_empty() {
             // The group exists from now on, whatever becomes of its first member.
             let value = GroupMetadataValue {
                 protocol: None,

@@ -4,7 +4,7 @@ use kohort_group::history::{self, Cause, Causes, Who};
 use kohort_wire::{ByteString, ErrorCode, messages::*};
 
 use super::step::ClassicStep;
-use crate::{Caller, Reply, Shard, Token, group::Members, shard::Step};
+use crate::{Caller, Reply, Shard, Token, group::Members, step::Step};
 
 impl Shard {
     pub(crate) fn leave_group(

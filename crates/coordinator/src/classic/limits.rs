@@ -7,7 +7,7 @@
 use kohort_wire::{codec::Decoder, messages::*};
 
 use super::{CONSUMER_PROTOCOL_TYPE, ClassicMember, step::ClassicStep};
-use crate::{Caller, Id, Millis, Shard, shard::Step};
+use crate::{Caller, Id, Millis, Shard, step::Step};
 
 /// Events about requests that were refused for their size come no more often than this.
 const TOLD_INTERVAL_MS: Millis = 60_000;

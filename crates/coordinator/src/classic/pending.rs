@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use kohort_group::history::Cause;
 
-use crate::{Connection, Id, Millis, Shard, alarm::Deadline, shard::Step};
+use crate::{Connection, Id, Millis, Shard, alarm::Deadline, step::Step};
 
 use super::step::ClassicStep;
 

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Id, Shard,
     alarm::{Alarm, Fired},
-    shard::Step,
+    step::Step,
 };
 
 /// The shortest interval at which a rebalance that no member has joined is checked again.

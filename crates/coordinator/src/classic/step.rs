@@ -8,8 +8,8 @@ use crate::{
     Config, Id, Record, Reply, Shard, Token, Topics,
     alarm::{Alarm, Alarms},
     offsets::GroupOffsets,
-    shard::Step,
     starts::{Look, Seen},
+    step::Step,
 };
 
 /// A classic group, and all that a step of it may touch.
@@ -47,22 +47,24 @@ impl Shard {
     }
 }
 
-impl ClassicStep<'_, '_> {
+impl<'b> ClassicStep<'_, 'b> {
     /// Applies what the group is to be from now on, and has it written.
     pub(super) fn emit(&mut self, value: GroupMetadataValue) {
-        self.group.apply(&value);
-        self.write(value);
+        let record = self.record(value);
+        self.step.emit(self.group, record);
     }
 
-    /// Has written what the group was, or is already.
-    pub(super) fn write(&mut self, value: GroupMetadataValue) {
+    /// Has written what a coordinator that takes over is to begin with; the group is further.
+    pub(crate) fn write(&mut self, value: GroupMetadataValue) {
+        let record = self.record(value);
+        self.step.write(record);
+    }
+
+    fn record(&self, value: GroupMetadataValue) -> Record {
         let key = GroupMetadataKey {
             group: (&**self.id).into(),
         };
-        self.step
-            .out
-            .records
-            .push(Record::GroupMetadata(key, Some(value)));
+        Record::GroupMetadata(key, Some(value))
     }
 
     pub(crate) fn event(&mut self, what: impl Into<What>) {
@@ -78,15 +80,14 @@ impl ClassicStep<'_, '_> {
     }
 
     /// A look at the group's topics, beside the group.
-    pub(super) fn topics_and_group(&mut self) -> (Look<'_>, &ClassicGroup) {
+    pub(super) fn topics_and_group(&mut self) -> (Look<'_, 'b>, &ClassicGroup) {
         let look = Look {
             group_id: self.id,
             seen: self.seen,
             offsets: self.offsets,
             topics: self.topics,
-            now: self.step.date(),
             commits: self.config.new_partitions_from_start(self.id),
-            out: self.step.out,
+            step: self.step,
         };
         (look, self.group)
     }

@@ -7,7 +7,7 @@ use kohort_group::history::What;
 use kohort_wire::{ErrorCode, messages::*};
 
 use super::{ClassicState, step::ClassicStep};
-use crate::{Reply, Shard, Token, group::Members, shard::Step};
+use crate::{Reply, Shard, Token, group::Members, step::Step};
 
 impl Shard {
     pub(crate) fn sync_group(

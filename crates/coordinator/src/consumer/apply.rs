@@ -16,7 +16,7 @@ use super::{
     owned::Owned,
     records,
 };
-use crate::{Record, Shard, group::Members};
+use crate::{Record, Shard, group::Members, step::Apply};
 
 impl Shard {
     pub(crate) fn apply_consumer(&mut self, record: &Record) {
@@ -79,8 +79,8 @@ impl Shard {
     }
 }
 
-impl ConsumerGroup {
-    pub(crate) fn apply(&mut self, record: &Record) {
+impl Apply for ConsumerGroup {
+    fn apply(&mut self, record: &Record) {
         match record {
             Record::ConsumerMetadata(_, Some(value)) => {
                 self.epoch = value.epoch;

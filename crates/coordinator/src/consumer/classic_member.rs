@@ -19,7 +19,7 @@ use super::{
 use crate::{
     Caller, Id, MigrationPolicy, Reply, Shard, Token,
     classic::{CONSUMER_PROTOCOL_TYPE, leave_response, leaves, left, rebalance_timeout_ms},
-    shard::Step,
+    step::Step,
 };
 
 /// Since this version a new member has to come back with the id that it is given (KIP-394).

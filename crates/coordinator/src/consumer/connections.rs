@@ -5,7 +5,7 @@
 //! up. Static members keep their session: coming back later is what they are for.
 
 use super::{sessions::end_session_at, step::ConsumerStep};
-use crate::{Caller, Connection, Id, Millis, Outbox, Request, Shard, shard::Step};
+use crate::{Caller, Connection, Id, Millis, Outbox, Request, Shard, step::Step};
 
 impl Shard {
     /// Takes the news that a connection has closed, and which members have sent heartbeats over it,

@@ -4,7 +4,7 @@ use kohort_group::TopicPartitions;
 use kohort_wire::{ByteString, ErrorCode, messages::*};
 
 use super::{ConsumerGroup, group::ConsumerState, member::Member, records};
-use crate::{Id, Record, Reply, Shard, Token, Topics, shard::Step};
+use crate::{Id, Record, Reply, Shard, Token, Topics, step::Step};
 
 impl Shard {
     pub(crate) fn consumer_group_describe(

@@ -9,7 +9,7 @@ use crate::{
     alarm::Deadline,
     classic::{CONSUMER_PROTOCOL_TYPE, ClassicGroup, ClassicMember, MemberProtocol},
     group::Members,
-    shard::Step,
+    step::Step,
 };
 
 impl Shard {

@@ -15,7 +15,7 @@ use super::{
     validate::validate,
 };
 use crate::{
-    Caller, Id, Record, Reply, Shard, Token, classic::ClassicGroup, group::Members, shard::Step,
+    Caller, Id, Record, Reply, Shard, Token, classic::ClassicGroup, group::Members, step::Step,
 };
 
 impl Shard {

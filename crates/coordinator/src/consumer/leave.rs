@@ -11,7 +11,7 @@ use super::{
     refusal::Refusal,
     step::ConsumerStep,
 };
-use crate::{Id, Shard, shard::Step};
+use crate::{Id, Shard, step::Step};
 
 impl Shard {
     /// A heartbeat with epoch -1 or -2.

@@ -52,7 +52,7 @@ pub(crate) use member::{Current, LEAVE_STATIC_EPOCH, Member};
 pub(crate) use step::ConsumerStep;
 pub use work::{Work, WorkDone};
 
-use super::{Id, Shard, shard::Step};
+use super::{Id, Shard, step::Step};
 use group::ConsumerState;
 use kohort_group::history::{Protocol, What};
 

@@ -174,7 +174,7 @@ impl ConsumerStep<'_, '_> {
             at: now,
         };
         self.group.is_resolving = true;
-        self.work(Work::new(Task::Regexes(task)));
+        self.step.work(Work::new(Task::Regexes(task)));
     }
 
     pub(super) fn regexes_done(&mut self, outcome: RegexOutcome) {

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     Id, Millis, Shard,
     alarm::{Alarm, Alarms, Deadline, Fired},
-    shard::Step,
+    step::Step,
 };
 
 impl ConsumerStep<'_, '_> {

@@ -6,11 +6,11 @@ use kohort_group::{TopicPartitions, history::What};
 
 use super::{ConsumerGroup, member::Member};
 use crate::{
-    Config, Id, Pace, Record, Shard, Topics, Work,
+    Config, Id, Pace, Record, Shard, Topics,
     alarm::{Alarm, Alarms},
     offsets::GroupOffsets,
-    shard::Step,
     starts::{Look, Seen},
+    step::Step,
 };
 
 /// A consumer group, and all that a step of it may touch.
@@ -51,33 +51,27 @@ impl Shard {
     }
 }
 
-impl ConsumerStep<'_, '_> {
+impl<'b> ConsumerStep<'_, 'b> {
     /// Applies the record, and has it written.
     pub(crate) fn emit(&mut self, record: Record) {
-        self.group.apply(&record);
-        self.step.out.records.push(record);
+        self.step.emit(self.group, record);
     }
 
     /// A look at the group's topics, beside the group.
-    pub(super) fn topics_and_group(&mut self) -> (Look<'_>, &ConsumerGroup) {
+    pub(super) fn topics_and_group(&mut self) -> (Look<'_, 'b>, &ConsumerGroup) {
         let look = Look {
             group_id: self.id,
             seen: self.seen,
             offsets: self.offsets,
             topics: self.topics,
-            now: self.step.date(),
             commits: self.config.new_partitions_from_start(self.id),
-            out: self.step.out,
+            step: self.step,
         };
         (look, self.group)
     }
 
     pub(crate) fn event(&mut self, what: impl Into<What>) {
         self.step.event(self.id, what);
-    }
-
-    pub(super) fn work(&mut self, work: Work) {
-        self.step.out.work.push(work);
     }
 
     pub(super) fn member(&self, member_id: &str) -> Option<&Member> {

@@ -16,7 +16,7 @@ use super::{
     step::ConsumerStep,
     work::{Outcome, Task, Work},
 };
-use crate::{Id, Millis, Shard, Topics, shard::Step};
+use crate::{Id, Millis, Shard, Topics, step::Step};
 
 /// Groups with more members have their targets computed outside of the shard, where it may take its
 /// time.
@@ -93,7 +93,7 @@ impl ConsumerStep<'_, '_> {
         match task.members.len() > INLINE_MEMBERS_MAX {
             true => {
                 self.group.is_assigning = true;
-                self.work(Work::new(Task::Target(task)));
+                self.step.work(Work::new(Task::Target(task)));
             }
             false => self.install_target(task.run()),
         }

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     Id, Record, Shard, Topics,
     classic::{ClassicGroup, ClassicMember, ClassicState, join_refused, sync_refused},
-    shard::Step,
+    step::Step,
 };
 
 /// A classic member as it enters the consumer group.

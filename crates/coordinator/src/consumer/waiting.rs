@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Id, Shard, Topics,
     alarm::{Alarm, Fired},
-    shard::Step,
+    step::Step,
 };
 
 /// How many members are searched for those that another member blocks.

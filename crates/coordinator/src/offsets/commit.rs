@@ -8,7 +8,7 @@ use crate::{
     Caller, Record, Reply, Shard, Token,
     classic::ClassicState,
     group::{Group, Members},
-    shard::Step,
+    step::Step,
 };
 
 impl Shard {

@@ -7,7 +7,7 @@ use super::store;
 use crate::{
     Id, Reply, Shard, Token,
     group::{Group, Members},
-    shard::Step,
+    step::Step,
 };
 
 impl Group {

@@ -8,7 +8,7 @@ use crate::{
     alarm::Alarm,
     classic::ClassicState,
     group::{Group, Members},
-    shard::Step,
+    step::Step,
 };
 
 impl Shard {

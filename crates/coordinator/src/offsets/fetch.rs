@@ -3,7 +3,7 @@
 use kohort_wire::{ErrorCode, Uuid, messages::*};
 
 use super::store::{CommittedOffset, GroupOffsets};
-use crate::{Reply, Shard, Token, Topics, group::Members, shard::Step};
+use crate::{Reply, Shard, Token, Topics, group::Members, step::Step};
 
 impl Shard {
     pub(crate) fn offset_fetch(

@@ -9,7 +9,7 @@ use crate::{
     classic::{ClassicGroup, ClassicState},
     consumer::ConsumerGroup,
     group::{Group, Members},
-    shard::Step,
+    step::Step,
 };
 
 /// What is to be done for a rewind.

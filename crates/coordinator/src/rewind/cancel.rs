@@ -5,7 +5,7 @@ use kohort_group::history::Who;
 use kohort_wire::{ErrorCode, messages::OffsetCommitRequest};
 
 use super::start::{answer, refused};
-use crate::{Caller, Id, Reply, Shard, Token, shard::Step};
+use crate::{Caller, Id, Reply, Shard, Token, step::Step};
 
 impl Shard {
     /// Gives up the group's rewind, all of it, if it is of the partitions that are named.

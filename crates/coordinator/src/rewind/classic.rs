@@ -1,14 +1,14 @@
 //! What a rewind does to a classic group.
 
 use kohort_group::history::{Cause, Failure};
-use kohort_wire::messages::{GroupMetadataKey, JoinGroupRequest};
+use kohort_wire::messages::JoinGroupRequest;
 
 use super::{Rewind, Rewound};
 use crate::{
-    Id, Record, Shard,
+    Id, Shard,
     classic::{ClassicGroup, ClassicMember, ClassicState, ClassicStep},
     consumer::embedded,
-    shard::Step,
+    step::Step,
 };
 
 /// The strategies whose members give up everything before they rejoin. Of others that is not known,
@@ -232,11 +232,6 @@ impl ClassicStep<'_, '_> {
             .group
             .to_record(now, |member| member.assignment.clone());
         value.generation = generation;
-        let key = GroupMetadataKey {
-            group: (&**self.id).into(),
-        };
-        // The state is further than this already.
-        let record = Record::GroupMetadata(key, Some(value));
-        self.step.out.records.push(record);
+        self.write(value);
     }
 }

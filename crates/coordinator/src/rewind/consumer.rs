@@ -5,7 +5,7 @@ use kohort_group::history::{Cause, What};
 use crate::{
     Id, Shard, Topics,
     consumer::{ConsumerGroup, ConsumerStep, Current, Member, records},
-    shard::Step,
+    step::Step,
 };
 
 impl Member {

@@ -8,7 +8,7 @@ use crate::{
     Id, Record, Reply, Shard,
     group::{Group, Members},
     offsets::store,
-    shard::Step,
+    step::Step,
 };
 
 impl Shard {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use kohort_group::history::{Who, clock_span};
 
 use super::{Before, Goal, Rewound};
-use crate::{Caller, Id, Millis, Shard, Token, group::Group, shard::Step};
+use crate::{Caller, Id, Millis, Shard, Token, group::Group, step::Step};
 
 /// How long a client tries again: a little more than Java and librdkafka do by default.
 const AGAIN_MS: Millis = 90_000;

@@ -13,7 +13,7 @@ use crate::{
     Caller, Id, Reply, Shard, Token,
     group::Group,
     offsets::{check_leader_epoch, is_longer},
-    shard::Step,
+    step::Step,
 };
 
 /// An offset below this is none at all.

@@ -2,30 +2,44 @@
 
 use std::collections::BTreeSet;
 
-use kohort_group::history::{Event, Few, Offset, What};
+use kohort_group::history::{Few, Offset, What};
 use kohort_wire::{Uuid, messages::OffsetCommitValue};
 use rustc_hash::FxHashSet;
 
 use super::{NOTICE_MS, Seen, SeenTopic, UNKNOWN_TOPICS_MAX, records};
 use crate::{
-    Id, Outbox, Record, Topic, Topics,
+    Id, Record, Topic, Topics,
     offsets::{GroupOffsets, store},
+    step::{Apply, Step},
 };
 
 /// A look of a group at its topics, and what it may touch.
-pub(crate) struct Look<'a> {
+pub(crate) struct Look<'a, 'b> {
     pub(crate) group_id: &'a Id,
     pub(crate) seen: &'a mut Seen,
     pub(crate) offsets: &'a mut GroupOffsets,
     pub(crate) topics: &'a Topics,
-    /// The date: topics are created at dates.
-    pub(crate) now: i64,
     /// Whether first offsets are committed; what the group has seen is kept in any case.
     pub(crate) commits: bool,
-    pub(crate) out: &'a mut Outbox,
+    pub(crate) step: &'a mut Step<'b>,
 }
 
-impl Look<'_> {
+/// What a look changes.
+struct Started<'a> {
+    seen: &'a mut Seen,
+    offsets: &'a mut GroupOffsets,
+}
+
+impl Apply for Started<'_> {
+    fn apply(&mut self, record: &Record) {
+        self.seen.apply(record);
+        if let Record::OffsetCommit(key, value) = record {
+            self.offsets.apply(key, value.as_ref());
+        }
+    }
+}
+
+impl Look<'_, '_> {
     /// Looks at the topics that the members subscribe to, and commits first offsets of new
     /// partitions.
     pub(crate) fn at<'n>(mut self, subscribed: impl Iterator<Item = &'n Id> + Clone) {
@@ -83,7 +97,7 @@ impl Look<'_> {
             found.push(records::topic(self.group_id, name, now));
         }
         if is_first || self.seen.empty_since.is_some() {
-            let began_at = self.seen.began_at.unwrap_or(self.now);
+            let began_at = self.seen.began_at.unwrap_or(self.step.date());
             found.push(records::group(self.group_id, began_at, None));
         }
         for record in found {
@@ -108,16 +122,20 @@ impl Look<'_> {
     /// Takes the news that the group has lost its last member.
     pub(crate) fn emptied(mut self) {
         if let Some(began_at) = self.seen.began_at {
-            self.emit(records::group(self.group_id, began_at, Some(self.now)));
+            self.emit(records::group(
+                self.group_id,
+                began_at,
+                Some(self.step.date()),
+            ));
         }
     }
 
     fn emit(&mut self, record: Record) {
-        self.seen.apply(&record);
-        if let Record::OffsetCommit(key, value) = &record {
-            self.offsets.apply(key, value.as_ref());
-        }
-        self.out.records.push(record);
+        let mut state = Started {
+            seen: self.seen,
+            offsets: self.offsets,
+        };
+        self.step.emit(&mut state, record);
     }
 
     /// Whether a topic that the group has not seen was created not long ago, or while the group had
@@ -126,7 +144,7 @@ impl Look<'_> {
         let created_at = topic.created_at;
         let (began_at, empty_since) = (self.seen.began_at, self.seen.empty_since);
         began_at.is_some_and(|began_at| created_at >= began_at)
-            && (self.now - created_at <= NOTICE_MS
+            && (self.step.date() - created_at <= NOTICE_MS
                 || empty_since.is_some_and(|since| created_at >= since))
     }
 
@@ -143,7 +161,7 @@ impl Look<'_> {
             let value = OffsetCommitValue {
                 offset,
                 leader_epoch: -1,
-                commit_timestamp: self.now,
+                commit_timestamp: self.step.date(),
                 expire_timestamp: -1,
                 topic_id: topic.id,
                 ..OffsetCommitValue::default()
@@ -158,11 +176,8 @@ impl Look<'_> {
         }
         if !committed.is_empty() {
             let offsets: Few<Offset> = committed.into_iter().collect();
-            self.out.events.push(Event {
-                at: self.now,
-                group_id: self.group_id.clone(),
-                what: What::NewPartitions { offsets },
-            });
+            self.step
+                .event(self.group_id, What::NewPartitions { offsets });
         }
     }
 
