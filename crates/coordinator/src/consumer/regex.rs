@@ -180,13 +180,20 @@ impl ConsumerStep<'_, '_> {
     pub(super) fn regexes_done(&mut self, outcome: RegexOutcome) {
         self.group.is_resolving = false;
         let mut changes = Causes::default();
-        for (regex, topics) in outcome.resolved {
+        for (regex, mut topics) in outcome.resolved {
             if !self.group.knows_regex(&regex) {
                 continue;
             }
             let before = self.group.resolved(&regex);
             let before = before.map(|resolved| resolved.topics.clone());
             if let Some(before) = &before {
+                // One that was created again since is still matched, and may be assigned already.
+                if outcome.version != self.topics.version() {
+                    let is_there = |name: &&Id| self.topics.get(name).is_some();
+                    topics.extend(before.iter().filter(is_there).cloned());
+                    topics.sort_unstable();
+                    topics.dedup();
+                }
                 // They were not there when it was resolved before.
                 let names = topics.iter();
                 let (look, _) = self.topics_and_group();

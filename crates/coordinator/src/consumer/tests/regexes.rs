@@ -166,6 +166,31 @@ fn a_resolution_that_comes_late_disturbs_nobody() {
 }
 
 #[test]
+fn a_resolution_that_comes_late_takes_away_no_topic_that_was_created_again() {
+    let mut world = World::new();
+    world.topic("orders", 2);
+    let mut a = Client::with_regex("a", "orders");
+    a.beat(&mut world);
+    world.settle(&mut [&mut a]);
+    world.delete_topic("orders");
+    a.beat(&mut world);
+    world.settle(&mut [&mut a]);
+    // While the expression is resolved without the topic, it comes again and is assigned by name.
+    world.works = false;
+    world.wait(11_000);
+    a.beat(&mut world);
+    let new = world.topic("orders", 2);
+    a.beat(&mut world);
+    assert_eq!(a.of(new), [0, 1]);
+    world.works = true;
+    world.do_work();
+    world.wait(2_000);
+    a.beat(&mut world);
+    assert_eq!(a.of(new), [0, 1]);
+    world.check();
+}
+
+#[test]
 fn offsets_are_not_deleted_while_an_expression_may_match_their_topic() {
     let mut world = World::new();
     world.topic("orders", 2);
