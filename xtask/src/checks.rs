@@ -1,16 +1,13 @@
 //! The checks before the interop suites, each a cargo command.
 
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::time::Duration;
 
-use crate::failure::Failure;
-use crate::fresh;
-use crate::install::schemas;
-use crate::process::{LONG_TAIL_LINES, Process, tail};
-use crate::report::Passed;
+use kohort_harness::command::{self, Ended};
+use kohort_harness::{Failure, Passed, Workspace, first_seed, install_schemas, programs};
+
 use crate::simulate;
-use crate::workspace::Workspace;
 
 /// A named step of `cargo xtask test`.
 pub(crate) struct Check {
@@ -46,7 +43,7 @@ pub(crate) const ALL: &[Check] = &[
     },
     Check {
         name: "build",
-        run: build_program,
+        run: build,
     },
     Check {
         name: "demo",
@@ -84,7 +81,7 @@ fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
         command.env("PROPTEST_RNG_SEED", "1");
     }
     // The wire tests compare each message with Kafka's own schemas where they are.
-    match schemas::install(workspace) {
+    match install_schemas(workspace) {
         Ok(folder) => {
             command.env("KOHORT_KAFKA_SCHEMAS", folder);
         }
@@ -97,9 +94,10 @@ fn tests(workspace: &Workspace) -> Result<Passed, Failure> {
     let said = std::fs::read_to_string(&ended.log)?;
     if !ended.status.success() {
         let failed = failed_tests(&said);
-        return Err(match failed.is_empty() {
-            true => ended.failure(),
-            false => Failure::new(format!("tests ended with {}{failed}", ended.status)),
+        return Err(if failed.is_empty() {
+            ended.failure()
+        } else {
+            Failure::new(format!("tests ended with {}{failed}", ended.status))
         });
     }
     let (passed, ignored) = count_tests(&said);
@@ -127,7 +125,7 @@ fn simulation(workspace: &Workspace) -> Result<Passed, Failure> {
 
 /// Simulates seeds that no earlier run has used. Returns what to note, and the seeds that failed.
 fn fresh_simulation(workspace: &Workspace) -> Result<(String, Vec<String>), Failure> {
-    let first = fresh::first_seed(workspace);
+    let first = first_seed(workspace);
     let mut command = simulate::simulator(workspace);
     command.args(["run", "--seeds=3000", "--seconds=60"]);
     command.arg(format!("--from={first}"));
@@ -151,13 +149,9 @@ fn docs(workspace: &Workspace) -> Result<Passed, Failure> {
     Ok(Passed::default())
 }
 
-/// Builds the program that users run, the one under all interop suites, and the agent for its
-/// client: together, so that what they share is built once.
-pub(crate) fn build_program(workspace: &Workspace) -> Result<Passed, Failure> {
-    let mut command = workspace.cargo();
-    command.args(["build", "--release"]);
-    command.args(["--package", "kohort-cli", "--package", "kohort-agent"]);
-    complete(workspace, command, "build", 30)?;
+/// The program that users run, and the agent for its client.
+fn build(workspace: &Workspace) -> Result<Passed, Failure> {
+    programs::build(workspace)?;
     Ok(Passed::default())
 }
 
@@ -179,63 +173,26 @@ pub(crate) fn bench(workspace: &Workspace, filter: Option<&str>) -> Result<bool,
     Ok(command.status()?.success())
 }
 
-/// Builds `interop/throughput`, a workspace of its own. Returns the program.
-pub(crate) fn build_throughput(workspace: &Workspace) -> Result<PathBuf, Failure> {
-    let mut command = workspace.cargo();
-    let manifest = workspace.sources().join("throughput/Cargo.toml");
-    command
-        .args(["build", "--release", "--target-dir"])
-        .arg(workspace.target())
-        .arg("--manifest-path")
-        .arg(manifest);
-    complete(workspace, command, "throughput", 30)?;
-    Ok(workspace.built("kohort-throughput"))
-}
-
-/// How one of the commands ended.
-struct Ended {
-    name: &'static str,
-    status: ExitStatus,
-    log: PathBuf,
-}
-
-impl Ended {
-    /// Says how it failed, with the end of its log.
-    fn failure(&self) -> Failure {
-        let tail = tail(&self.log, LONG_TAIL_LINES);
-        Failure::new(format!("{} ended with {}{tail}", self.name, self.status))
-    }
-}
-
 /// Runs one of the commands to its end; its log is named after it.
 fn run(
     workspace: &Workspace,
     command: Command,
-    name: &'static str,
+    name: &str,
     limit_minutes: u64,
 ) -> Result<Ended, Failure> {
-    let logs = workspace.made("logs")?.join("checks");
-    let log = logs.join(format!("{name}.log"));
-    if log.exists() {
-        std::fs::remove_file(&log)?;
-    }
-    let mut process = Process::start(command, name, &logs)?;
-    let status = process.wait(Duration::from_secs(60 * limit_minutes))?;
-    Ok(Ended { name, status, log })
+    let limit = Duration::from_secs(60 * limit_minutes);
+    command::run(workspace, command, name, limit)
 }
 
 /// The same for a command that has to succeed. Returns its log.
 fn complete(
     workspace: &Workspace,
     command: Command,
-    name: &'static str,
+    name: &str,
     limit_minutes: u64,
 ) -> Result<PathBuf, Failure> {
-    let ended = run(workspace, command, name, limit_minutes)?;
-    match ended.status.success() {
-        true => Ok(ended.log),
-        false => Err(ended.failure()),
-    }
+    let limit = Duration::from_secs(60 * limit_minutes);
+    command::complete(workspace, command, name, limit)
 }
 
 /// What the failed tests said, each under its test program. Their backtraces are left to the log.

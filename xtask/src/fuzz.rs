@@ -9,10 +9,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::failure::Failure;
-use crate::process::Process;
-use crate::report::{Passed, Report};
-use crate::workspace::Workspace;
+use kohort_harness::command;
+use kohort_harness::{Failure, Passed, Report, Workspace};
 
 /// What is fuzzed, for how long.
 #[derive(Args)]
@@ -107,19 +105,17 @@ fn run(workspace: &Workspace, target: &Target, seconds: u64, from: u64) -> Resul
     command.env("KOHORT_FUZZ_SECONDS", seconds.to_string());
     command.env("KOHORT_TEST_SEED", from.to_string());
     command.env("KOHORT_HOSTILE_FRAMES", FRAMES_EACH.to_string());
-    let logs = workspace.made("logs")?.join("fuzz");
     let limit = BUILD_LIMIT + Duration::from_secs(seconds);
-    match Process::complete(command, target.name, &logs, limit) {
-        Ok(log) => Ok(Passed::note(format!("from seed {from}: {}", said(&log)?))),
-        Err(failure) => {
-            let log = logs.join(format!("{}.log", target.name));
-            let seed = last_seed(&log).unwrap_or(from);
-            let name = target.name;
-            Err(failure.during(format!(
-                "seed {seed} (cargo xtask fuzz --target {name} --from {seed} --seconds 1)"
-            )))
-        }
+    let name = target.name;
+    let ended = command::run(workspace, command, &format!("fuzz-{name}"), limit)?;
+    if ended.status.success() {
+        let note = format!("from seed {from}: {}", said(&ended.log)?);
+        return Ok(Passed::note(note));
     }
+    let seed = last_seed(&ended.log).unwrap_or(from);
+    Err(ended.failure().during(format!(
+        "seed {seed} (cargo xtask fuzz --target {name} --from {seed} --seconds 1)"
+    )))
 }
 
 /// What a test says of itself: its last line, without cargo's and the seeds.

@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::failure::Failure;
-use crate::report::Passed;
-use crate::workspace::Workspace;
+use kohort_harness::{Failure, Passed, Workspace};
 
 /// What the copy consists of.
 const CRATES: [&str; 5] = ["coordinator", "group", "member", "sim", "wire"];

@@ -8,17 +8,19 @@ use crate::failure::Failure;
 
 /// The repository, and the folder for what tasks make.
 #[derive(Clone)]
-pub(crate) struct Workspace {
+pub struct Workspace {
     root: PathBuf,
     target: PathBuf,
     program: PathBuf,
 }
 
 impl Workspace {
-    pub(crate) fn find() -> Result<Self, Failure> {
+    /// Finds this repository, and where cargo builds it.
+    pub fn find() -> Result<Self, Failure> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .ok_or_else(|| Failure::new("xtask is not inside the workspace"))?
+            .ancestors()
+            .nth(2)
+            .ok_or_else(|| Failure::new("the harness is not in interop/ of the repository"))?
             .to_path_buf();
         let target = match std::env::var_os("CARGO_TARGET_DIR") {
             Some(folder) => std::path::absolute(folder)?,
@@ -38,12 +40,12 @@ impl Workspace {
     }
 
     /// Where cargo puts what it builds.
-    pub(crate) fn target(&self) -> &Path {
+    pub fn target(&self) -> &Path {
         &self.target
     }
 
     /// The repository.
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
@@ -60,24 +62,28 @@ impl Workspace {
     }
 
     /// The program under test: the one that users run, built with the release profile.
-    pub(crate) fn program(&self) -> &Path {
+    pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// The same workspace with another program under test.
-    pub(crate) fn with_program(self, program: PathBuf) -> Self {
-        Self { program, ..self }
+    /// The same workspace with another program under test, if one is named.
+    pub(crate) fn testing(&self, program: Option<&Path>) -> Result<Self, Failure> {
+        let mut workspace = self.clone();
+        if let Some(program) = program {
+            workspace.program = std::path::absolute(program)?;
+        }
+        Ok(workspace)
     }
 
     /// A command that starts in the root of the repository.
-    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.root);
         command
     }
 
     /// `cargo`, the one that runs this program.
-    pub(crate) fn cargo(&self) -> Command {
+    pub fn cargo(&self) -> Command {
         let mut command = self.command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         // What cargo told this program about its package: to the build script of ring it would be
         // news, after which half of the workspace is compiled again.

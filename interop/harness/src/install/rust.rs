@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::checks;
 use crate::failure::Failure;
+use crate::programs;
 use crate::workspace::Workspace;
 
 /// The command that runs the agent.
@@ -23,6 +23,6 @@ fn built(workspace: &Workspace, name: &str) -> Result<PathBuf, Failure> {
     if beside != workspace.built(name) && beside.exists() {
         return Ok(beside);
     }
-    checks::build_program(workspace)?;
+    programs::build(workspace)?;
     Ok(workspace.built(name))
 }

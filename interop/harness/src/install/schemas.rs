@@ -8,7 +8,7 @@ use crate::workspace::Workspace;
 
 /// The folder with the schemas of the wire messages and of the records of the
 /// coordinator, as `*.json`.
-pub(crate) fn install(workspace: &Workspace) -> Result<PathBuf, Failure> {
+pub fn install(workspace: &Workspace) -> Result<PathBuf, Failure> {
     let pom = workspace.sources().join("oracle/pom.xml");
     let folder = workspace.made("schemas")?;
     let messages = folder.join("common/message");

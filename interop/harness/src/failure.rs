@@ -4,15 +4,16 @@ use std::fmt;
 
 /// One reason, and where to read more.
 #[derive(Debug)]
-pub(crate) struct Failure(String);
+pub struct Failure(String);
 
 impl Failure {
-    pub(crate) fn new(what: impl Into<String>) -> Self {
+    /// A failure for this reason.
+    pub fn new(what: impl Into<String>) -> Self {
         Self(what.into())
     }
 
     /// Says what was being done when this happened.
-    pub(crate) fn during(self, what: impl fmt::Display) -> Self {
+    pub fn during(self, what: impl fmt::Display) -> Self {
         Self(format!("{what}: {}", self.0))
     }
 }

@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 ///
 /// All seeds below a billion are left to fixed sets and to people. Outside a Git repository it is
 /// derived from the time.
-pub(crate) fn first_seed(workspace: &Workspace) -> u64 {
+pub fn first_seed(workspace: &Workspace) -> u64 {
     let head = workspace
         .command("git")
         .args(["rev-parse", "HEAD"])

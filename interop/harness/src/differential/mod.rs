@@ -75,7 +75,7 @@ const SLOW: Duration = Duration::from_secs(30);
 
 /// What to compare.
 #[derive(Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// How many scripts
     #[arg(long, value_name = "N", default_value_t = 500)]
     scripts: u64,

@@ -5,9 +5,7 @@ mod planted;
 use std::process::Command;
 
 use clap::Args;
-
-use crate::failure::Failure;
-use crate::workspace::Workspace;
+use kohort_harness::{Failure, Workspace};
 
 pub(crate) use planted::{planted_bugs, planted_bugs_short};
 

@@ -14,10 +14,10 @@ use serde::Deserialize;
 
 use crate::agent::{Agent, Protocol, catalog};
 use crate::broker::{Broker, BrokerKind};
-use crate::checks;
 use crate::failure::Failure;
 use crate::install::{maven, python};
 use crate::process::Process;
+use crate::programs;
 use crate::run::Run;
 use crate::workspace::Workspace;
 
@@ -33,8 +33,9 @@ const SETTINGS: &[(&str, &str)] = &[
     ("group.consumer.min.heartbeat.interval.ms", "5000"),
 ];
 
+/// What to measure.
 #[derive(Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// Only measurements whose name (`kohort/java/consumer`) contains this; may be given several
     /// times
     #[arg(long, value_name = "NAME")]
@@ -88,16 +89,12 @@ const LIBRARIES: [Library; 2] = [
     },
 ];
 
-pub(crate) fn measure(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
-    let workspace = match &options.program {
-        Some(program) => workspace
-            .clone()
-            .with_program(std::path::absolute(program)?),
-        None => {
-            checks::build_program(workspace)?;
-            workspace.clone()
-        }
-    };
+/// Measures rebalances, and prints a line for each group.
+pub fn measure(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
+    if options.program.is_none() {
+        programs::build(workspace)?;
+    }
+    let workspace = workspace.testing(options.program.as_deref())?;
     println!("milliseconds until every member has what it is to have; `+` after the last change");
     for library in &LIBRARIES {
         for protocol in Protocol::ALL {

@@ -14,6 +14,7 @@ mod client;
 mod java;
 mod projects;
 mod security;
+mod selection;
 
 use crate::agent::{Agent, Protocol, catalog};
 use crate::broker::BrokerKind;
@@ -22,6 +23,9 @@ use crate::install::Toolchain;
 use crate::report::Passed;
 use crate::run::Run;
 use crate::scenario::{self, Stuck};
+
+pub use selection::Selection;
+pub(crate) use selection::run;
 
 /// How often the broker is killed when all suites run.
 const KILLS: u64 = 20;

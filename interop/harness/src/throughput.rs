@@ -11,9 +11,9 @@ use clap::Args;
 use serde::Deserialize;
 
 use crate::broker::{Broker, BrokerKind};
-use crate::checks;
 use crate::failure::Failure;
 use crate::process::Process;
+use crate::programs;
 use crate::run::Run;
 use crate::workspace::Workspace;
 
@@ -23,8 +23,9 @@ const COMPRESSIONS: [&str; 3] = ["none", "lz4", "zstd"];
 /// How long one run may take.
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 
+/// What to measure.
 #[derive(Args)]
-pub(crate) struct Options {
+pub struct Options {
     /// Only measurements whose name (`produce/100/lz4`) contains this; may be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -57,9 +58,10 @@ struct Bench<'a> {
     broker: Broker,
 }
 
-pub(crate) fn measure(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
+/// Measures both clients, and prints a line for each workload.
+pub fn measure(workspace: &Workspace, options: &Options) -> Result<(), Failure> {
     println!("building interop/throughput, with librdkafka");
-    let program = checks::build_throughput(workspace)?;
+    let program = programs::build_throughput(workspace)?;
     let run = Run::new(workspace.clone(), BrokerKind::Kafka).in_suite("throughput")?;
     let broker = run.start_broker()?;
     let bench = Bench {

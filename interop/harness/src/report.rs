@@ -6,19 +6,20 @@ use crate::failure::Failure;
 
 /// What a step that passed has to say: a few words, and the clients it ran.
 #[derive(Debug, Default)]
-pub(crate) struct Passed {
+pub struct Passed {
     /// What was done, in numbers.
-    pub(crate) note: String,
+    pub note: String,
     /// Clients and tools that took part, with their versions.
-    pub(crate) clients: Vec<String>,
+    pub clients: Vec<String>,
     /// Bugs that the step came across by itself, each with how to see it again. They do not fail the
     /// run, since what looks for them looks elsewhere each time (see `fresh`): the end of the report
     /// lists them.
-    pub(crate) findings: Vec<String>,
+    pub findings: Vec<String>,
 }
 
 impl Passed {
-    pub(crate) fn note(note: impl Into<String>) -> Self {
+    /// A step that passed, with what it did.
+    pub fn note(note: impl Into<String>) -> Self {
         Self {
             note: note.into(),
             ..Self::default()
@@ -26,7 +27,7 @@ impl Passed {
     }
 
     /// Adds bugs to be fixed, which do not fail the run.
-    pub(crate) fn with_findings(mut self, findings: Vec<String>) -> Self {
+    pub fn with_findings(mut self, findings: Vec<String>) -> Self {
         self.findings.extend(findings);
         self
     }
@@ -56,13 +57,13 @@ enum Ending {
 
 /// The steps of one run of xtask.
 #[derive(Default)]
-pub(crate) struct Report {
+pub struct Report {
     steps: Vec<(String, Ending, Duration)>,
 }
 
 impl Report {
     /// Runs a step and notes how it ended.
-    pub(crate) fn run(&mut self, name: &str, step: impl FnOnce() -> Result<Passed, Failure>) {
+    pub fn run(&mut self, name: &str, step: impl FnOnce() -> Result<Passed, Failure>) {
         println!("── {name}");
         let began = Instant::now();
         let ending = match step() {
@@ -73,7 +74,7 @@ impl Report {
     }
 
     /// Runs a step, and once more if it fails; it is given which try this is.
-    pub(crate) fn run_twice(
+    pub fn run_twice(
         &mut self,
         name: &str,
         mut step: impl FnMut(usize) -> Result<Passed, Failure>,
@@ -111,7 +112,7 @@ impl Report {
     }
 
     /// Notes a step that could not run. Under `CI=true` that is a failure.
-    pub(crate) fn skip(&mut self, name: &str, why: &str) {
+    pub fn skip(&mut self, name: &str, why: &str) {
         println!("── {name}\n   SKIPPED: {why}");
         let ending = if std::env::var("CI").is_ok_and(|value| value == "true") {
             println!("   which is a failure, since CI=true");
@@ -123,7 +124,7 @@ impl Report {
     }
 
     /// Prints the table and the closing line; true if nothing failed.
-    pub(crate) fn finish(&self) -> bool {
+    pub fn finish(&self) -> bool {
         if self.steps.is_empty() {
             return true;
         }
