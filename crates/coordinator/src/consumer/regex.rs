@@ -199,7 +199,11 @@ impl ConsumerStep<'_, '_> {
                 let (look, _) = self.topics_and_group();
                 look.matched(names.filter(|name| before.binary_search(name).is_err()));
             }
-            if before.as_deref().unwrap_or_default() != &topics[..] {
+            let is_news = match &before {
+                Some(before) => before[..] != topics[..],
+                None => !topics.is_empty() || self.has_other_targets(&regex),
+            };
+            if is_news {
                 changes.extend([Cause::RegexResolved {
                     regex: clean(&regex),
                     topics: topics.iter().cloned().collect(),
@@ -217,6 +221,23 @@ impl ConsumerStep<'_, '_> {
         // Members may have brought others meanwhile.
         self.refresh_regexes();
         self.refresh_target();
+    }
+}
+
+impl ConsumerStep<'_, '_> {
+    /// Whether a member that subscribes by the expression has a target with topics that it does not
+    /// subscribe to: it subscribed otherwise before.
+    fn has_other_targets(&self, regex: &Id) -> bool {
+        let group = &self.group;
+        group.sorted_members().into_iter().any(|member| {
+            let targets = group.target(&member.id).into_iter();
+            let mut topics = targets.flat_map(|target| target.topics());
+            member.profile.regex.as_ref() == Some(regex)
+                && topics.any(|(id, _)| {
+                    let topic = self.topics.by_id(id);
+                    topic.is_some_and(|topic| !group.is_subscribed(&member.profile, topic))
+                })
+        })
     }
 }
 

@@ -191,6 +191,24 @@ fn a_resolution_that_comes_late_takes_away_no_topic_that_was_created_again() {
 }
 
 #[test]
+fn a_new_expression_that_matches_nothing_takes_away_what_the_old_one_matched() {
+    let mut world = World::new();
+    let orders = world.topic("orders", 2);
+    let mut a = Client::with_regex("a", "orders");
+    let mut b = Client::new("b", &["orders"]);
+    a.beat(&mut world);
+    b.beat(&mut world);
+    world.settle(&mut [&mut a, &mut b]);
+    assert_eq!((a.of(orders).len(), b.of(orders).len()), (1, 1));
+    a.regex = Some("nothing".to_owned());
+    a.say_all();
+    a.beat(&mut world);
+    world.wait(11_000);
+    world.settle(&mut [&mut a, &mut b]);
+    assert_eq!((a.of(orders).len(), b.of(orders).len()), (0, 2));
+}
+
+#[test]
 fn offsets_are_not_deleted_while_an_expression_may_match_their_topic() {
     let mut world = World::new();
     world.topic("orders", 2);
