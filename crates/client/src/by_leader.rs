@@ -4,6 +4,7 @@
 use std::{collections::hash_map::Entry, time::Duration};
 
 use futures_util::future::{BoxFuture, join_all};
+pub(crate) use kohort_member::reader::by_topic;
 use kohort_wire::{ApiKey, ErrorCode};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::time::Instant;
@@ -152,20 +153,4 @@ async fn share_out<T: Clone, V>(
         failed.push((partition.clone(), Err(error)));
     }
     (leaders, failed)
-}
-
-/// Groups the partitions by topic, in their order.
-pub(crate) fn by_topic<T>(
-    items: impl IntoIterator<Item = (TopicPartition, T)>,
-) -> Vec<(bytestring::ByteString, Vec<(i32, T)>)> {
-    let mut topics: Vec<(bytestring::ByteString, Vec<(i32, T)>)> = Vec::new();
-    let mut at = FxHashMap::default();
-    for (partition, item) in items {
-        let index = *at.entry(partition.topic.clone()).or_insert(topics.len());
-        if index == topics.len() {
-            topics.push((partition.topic, Vec::new()));
-        }
-        topics[index].1.push((partition.partition, item));
-    }
-    topics
 }

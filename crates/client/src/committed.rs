@@ -4,59 +4,17 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use kohort_group::rewind;
+/// The member that commits or asks.
+pub(crate) use kohort_member::Identity as Committer;
 use kohort_wire::{ApiKey, codec::Versions, messages::*};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    Each, Error, Result, Subject, TopicPartition, Uuid,
+    CommittedOffset, Each, Error, Result, Subject, TopicPartition, Uuid,
     by_leader::by_topic,
     error::check,
     rpc::{Cluster, Destination, Lane},
 };
-
-/// How far a group has come in a partition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommittedOffset {
-    /// The offset of the next record to be read.
-    pub offset: i64,
-    /// The epoch of the leader that wrote the last record that was read, if known: by it a
-    /// truncated log is recognised.
-    pub leader_epoch: Option<i32>,
-    /// What the committing application wanted to remember; often empty.
-    pub metadata: ByteString,
-    /// The id of the topic to which the offset belongs, if known. When it is committed, the commit
-    /// is refused if the topic has been deleted and created again since. Brokers do not return it.
-    pub topic_id: Option<Uuid>,
-}
-
-impl CommittedOffset {
-    /// An offset without anything further.
-    pub fn new(offset: i64) -> CommittedOffset {
-        CommittedOffset {
-            offset,
-            leader_epoch: None,
-            metadata: ByteString::new(),
-            topic_id: None,
-        }
-    }
-}
-
-impl From<i64> for CommittedOffset {
-    fn from(offset: i64) -> CommittedOffset {
-        CommittedOffset::new(offset)
-    }
-}
-
-/// The member that commits or asks.
-#[derive(Debug, Clone)]
-pub(crate) struct Committer {
-    pub(crate) member_id: ByteString,
-    pub(crate) instance_id: Option<ByteString>,
-    /// The generation, or in the consumer protocol the member epoch.
-    pub(crate) epoch: i32,
-    /// Whether the member speaks the consumer protocol.
-    pub(crate) consumer_protocol: bool,
-}
 
 /// The ids of topics, by name.
 pub(crate) type TopicIds = FxHashMap<ByteString, Uuid>;

@@ -49,7 +49,6 @@ pub mod guide;
 pub mod history;
 mod list_offsets;
 mod measure;
-mod memory;
 mod panics;
 pub mod producer;
 mod properties;
@@ -59,21 +58,19 @@ mod runtime;
 #[cfg(feature = "test-broker")]
 pub mod testing;
 mod time;
-mod topic_partition;
 
 pub use admin::Admin;
 pub use builder::{AdminBuilder, ConsumerBuilder, ProducerBuilder};
 pub use bytestring::ByteString;
-pub use committed::CommittedOffset;
 pub use consumer::{Consumer, ConsumerConfig};
 pub use error::{Each, Error, Result, Subject};
 pub use kohort_group::text;
+pub use kohort_member::reader::{CommittedOffset, TopicPartition};
 pub use kohort_wire::{ApiKey, ErrorCode, Uuid};
 pub use list_offsets::{IsolationLevel, ListedOffset, OffsetSpec};
 pub use producer::{Producer, ProducerConfig, ProducerRecord};
 pub use properties::Properties;
 pub use rpc::ClientConfig;
-pub use topic_partition::TopicPartition;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

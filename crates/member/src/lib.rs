@@ -7,6 +7,9 @@
 //! [`Member::next_wake`] says when to call [`Member::wake`]. [`ConsumerMember`] speaks the consumer
 //! protocol (KIP-848), [`ClassicMember`] the classic one.
 //!
+//! What the application reads, holds, has finished and may commit is a state machine of its own: a
+//! [`Reader`](reader::Reader).
+//!
 //! Nothing here opens a socket, reads a clock or starts a task. Here is a member driven by hand, with
 //! a coordinator that assigns it one partition:
 //!
@@ -74,8 +77,10 @@
 //! ```
 
 mod action;
+mod buffers;
 mod classic;
 mod consumer;
+pub mod reader;
 
 use std::collections::BTreeMap;
 
@@ -85,6 +90,7 @@ use kohort_wire::{ByteString, ErrorCode, Uuid};
 pub use action::{
     Action, Answer, Identity, MemberError, MemberRequest, Partitions, RequestId, StepId,
 };
+pub use buffers::BufferPool;
 pub use classic::{ClassicConfig, ClassicMember, ClassicState};
 pub use consumer::{ConsumerMember, ConsumerMemberConfig, MemberState};
 

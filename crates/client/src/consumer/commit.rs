@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use kohort_member::reader::{Commit, CommitStep};
 use kohort_wire::{
     ErrorCode,
     codec::Versions,
@@ -11,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::Instrument;
 
-use super::{Consumer, in_order::InOrder, shared::Shared};
+use super::{Consumer, shared::Shared};
 use crate::{
     CommittedOffset, Error, Result, TopicPartition,
     by_leader::UNKNOWN_TOPIC_MAX,
@@ -25,59 +26,84 @@ pub(super) async fn commit(
     offsets: Vec<(TopicPartition, CommittedOffset)>,
     timeout: Duration,
 ) -> Result<()> {
-    let begun = InOrder::begin(shared, &mut shared.lock(), offsets, Vec::new());
-    carry_out(shared, begun, timeout).await
+    let begun = shared.lock().reader.begin_commit(offsets, Vec::new());
+    let begun = Begun::new(shared, begun);
+    carry_out(begun, timeout).await
+}
+
+/// A commit that has its place in the order until it is dropped.
+pub(super) struct Begun {
+    shared: Arc<Shared>,
+    commit: Commit,
+}
+
+impl Begun {
+    pub(super) fn new(shared: &Arc<Shared>, commit: Commit) -> Begun {
+        Begun {
+            shared: shared.clone(),
+            commit,
+        }
+    }
+
+    /// An error if partitions were lost before their offsets could be committed.
+    fn outcome(&self) -> Result<()> {
+        match self.commit.lost() {
+            [] => Ok(()),
+            lost => Err(self.shared.not_committed(lost.to_vec())),
+        }
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.shared.lock().reader.end_commit(&mut self.commit);
+    }
 }
 
 /// Carries out a commit that has begun, trying again for as long as `timeout`.
-pub(super) async fn carry_out(shared: &Shared, begun: InOrder, timeout: Duration) -> Result<()> {
-    let partitions = begun.len();
+pub(super) async fn carry_out(begun: Begun, timeout: Duration) -> Result<()> {
+    let partitions = begun.commit.len();
     let span = tracing::debug_span!("commit", partitions);
-    let committed = attempts(shared, begun, timeout).instrument(span).await;
+    let committed = attempts(begun, timeout).instrument(span).await;
     if partitions > 0 {
         crate::measure::committed(&committed);
     }
     committed
 }
 
-async fn attempts(shared: &Shared, mut in_order: InOrder, timeout: Duration) -> Result<()> {
+async fn attempts(mut begun: Begun, timeout: Duration) -> Result<()> {
+    let shared = begun.shared.clone();
     let Some(group_id) = &shared.config.group_id else {
         return Err(Error::config("group.id", "is needed to commit"));
     };
-    check_numbers(&in_order.offsets())?;
+    check_numbers(&begun.commit.offsets())?;
     let to = Destination::Group(group_id.clone());
     let started = Instant::now();
     let mut retry = shared.cluster.retry_for("commit offsets", timeout);
     let mut last: Option<Error> = None;
     loop {
         let metadata = shared.cluster.metadata();
-        in_order.drop_replaced(|topic| metadata.topic(topic).map(|topic| topic.id));
-        let wait = in_order.is_overtaken();
-        if in_order.is_empty() {
-            return in_order.outcome();
-        }
-        if let Some(last) = last.as_ref().filter(|_| wait) {
-            retry.failed(last.clone()).await?;
-            continue;
-        }
-        let committer = {
-            let state = shared.lock();
-            if let Some(error) = &state.stopped {
-                return Err(error.clone());
-            }
-            let committer = state.committer.clone();
-            let is_missing = state.subscribed && committer.is_none();
-            drop(state);
-            if is_missing {
-                in_order.give_up();
-                return in_order.outcome();
-            }
-            committer
+        let id_of = |topic: &str| metadata.topic(topic).map(|topic| topic.id);
+        let (step, stopped) = {
+            let mut state = shared.lock();
+            let step = state.reader.next_commit_step(&mut begun.commit, id_of);
+            (step, state.stopped.clone())
         };
+        let (committer, offsets) = match step {
+            CommitStep::Done => return begun.outcome(),
+            CommitStep::Wait => {
+                let is_behind = || Error::State("a later commit is in flight".to_owned());
+                retry.failed(last.clone().unwrap_or_else(is_behind)).await?;
+                continue;
+            }
+            CommitStep::Send(committer, offsets) => (committer, offsets),
+        };
+        if let Some(error) = stopped {
+            return Err(error);
+        }
         let consumer_protocol = committer
             .as_ref()
             .is_some_and(|member| member.consumer_protocol);
-        let offsets = in_order.offsets();
         // Version 10 names topics by id; members of the consumer protocol need version 9.
         let by_id = offsets.iter().all(|(_, offset)| offset.topic_id.is_some());
         let oldest = if consumer_protocol { 9 } else { 2 };
@@ -101,11 +127,11 @@ async fn attempts(shared: &Shared, mut in_order: InOrder, timeout: Duration) -> 
         let (done, failed): (Vec<_>, Vec<_>) =
             results.into_iter().partition(|(_, result)| result.is_ok());
         let done: FxHashSet<_> = done.into_iter().map(|(name, _)| name).collect();
-        in_order.done(&done);
+        shared.lock().reader.committed(&mut begun.commit, &done);
         let mut errors = failed.into_iter().filter_map(|(_, result)| result.err());
         // One that trying again cannot help comes first.
         let Some(first) = errors.next() else {
-            return in_order.outcome();
+            return begun.outcome();
         };
         let error = match first.is_retriable() {
             true => errors.find(|error| !error.is_retriable()).unwrap_or(first),
@@ -129,7 +155,7 @@ async fn attempts(shared: &Shared, mut in_order: InOrder, timeout: Duration) -> 
         }
         // The member's epoch has moved on while the request was on its way.
         let stale = error.code() == Some(ErrorCode::STALE_MEMBER_EPOCH) && {
-            let now = shared.lock().committer.clone();
+            let now = shared.lock().reader.member().cloned();
             now.is_some() && now.map(|now| now.epoch) != committer.map(|then| then.epoch)
         };
         if !stale {
@@ -169,7 +195,7 @@ pub(super) async fn auto_commit(shared: Arc<Shared>) {
         }
         let (offsets, departed) = {
             let mut state = shared.lock();
-            (state.to_commit(None), std::mem::take(&mut state.departed))
+            (state.reader.to_commit(None), state.reader.take_departed())
         };
         let all = offsets.into_iter().chain(departed.clone()).collect();
         let committing = commit(&shared, all, shared.cluster.config().request_timeout);
@@ -180,7 +206,7 @@ pub(super) async fn auto_commit(shared: Arc<Shared>) {
         if let Err(error) = committed {
             // The next time has a chance too.
             tracing::warn!(%error, "offsets could not be committed");
-            shared.lock().return_departed(departed);
+            shared.lock().reader.restore_departed(departed);
         }
     }
 }
@@ -206,7 +232,7 @@ impl Consumer {
     pub async fn commit(&self) -> Result<()> {
         let begun = self.begin_commit();
         let timeout = self.shared.cluster.config().api_timeout;
-        carry_out(&self.shared, begun, timeout).await
+        carry_out(begun, timeout).await
     }
 
     /// Commits these offsets, each that of the next record to be read, with the errors of
@@ -223,26 +249,18 @@ impl Consumer {
     /// that of [`commit`](Consumer::commit), may be awaited, or not.
     pub fn commit_later(&self) -> CommitLater {
         let begun = self.begin_commit();
-        let shared = self.shared.clone();
-        CommitLater(tokio::spawn(async move {
-            let timeout = shared.cluster.config().api_timeout;
-            carry_out(&shared, begun, timeout).await
-        }))
+        let timeout = self.shared.cluster.config().api_timeout;
+        CommitLater(tokio::spawn(carry_out(begun, timeout)))
     }
 
     /// Finishes what this handle holds, and gives the commit of all that is finished its place in
     /// the order.
-    fn begin_commit(&self) -> InOrder {
-        let mut state = self.shared.lock();
-        let released = state.finish(self.handle);
-        let offsets = state.to_commit(None);
-        let lost = state.handles.take_lost(self.handle);
-        let begun = InOrder::begin(&self.shared, &mut state, offsets, lost);
-        drop(state);
-        if released {
+    fn begin_commit(&self) -> Begun {
+        let (commit, held) = self.shared.lock().reader.begin_commit_of(self.handle);
+        if held {
             self.shared.released.notify_waiters();
         }
-        begun
+        Begun::new(&self.shared, commit)
     }
 }
 

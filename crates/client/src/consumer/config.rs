@@ -2,22 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{ByteString, ClientConfig, Error, IsolationLevel, Result, rpc::check_time};
+pub use kohort_member::reader::OffsetReset;
 
-/// `auto.offset.reset`: where to begin in a partition for which nothing was committed, or where
-/// what was to be read next is not there any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OffsetReset {
-    /// At the first record.
-    Earliest,
-    /// After the last record.
-    #[default]
-    Latest,
-    /// Nowhere: it is an error.
-    None,
-    /// At the first record that is not older than this (KIP-1106).
-    ByDuration(Duration),
-}
+use crate::{ByteString, ClientConfig, Error, IsolationLevel, Result, rpc::check_time};
 
 /// `group.protocol`: how the members of the group agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,11 +6,12 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::{
-    Seek, commit,
-    in_order::InOrder,
+    Seek,
+    commit::{self, Begun},
+    positions::{check, not_assigned},
     shared::{Shared, State},
 };
-use crate::{CommittedOffset, Error, Result, TopicPartition};
+use crate::{CommittedOffset, Result, TopicPartition};
 
 /// What the application does when partitions come and go: all of it may be left out.
 ///
@@ -88,7 +89,7 @@ impl Rebalance {
             let state = shared.lock();
             let assignments = partitions.iter();
             assignments
-                .map(|name| Some(state.partitions.get(name)?.since))
+                .map(|name| state.reader.assignment(name))
                 .collect()
         };
         Rebalance {
@@ -103,7 +104,7 @@ impl Rebalance {
     fn lost(&self, state: &State) -> Vec<TopicPartition> {
         let partitions = self.partitions.iter().zip(&self.assignments);
         let lost = partitions.filter(|(name, assignment)| {
-            let now = state.partitions.get(name).map(|partition| partition.since);
+            let now = state.reader.assignment(name);
             assignment.is_none() || now != **assignment
         });
         lost.map(|(name, _)| name.clone()).collect()
@@ -126,19 +127,16 @@ impl Rebalance {
     /// Goes elsewhere in one of the partitions.
     pub fn seek(&self, partition: &TopicPartition, to: impl Into<Seek>) -> Result<()> {
         let to = to.into();
-        to.check(partition)?;
-        match self.shared.lock().seek(partition, to) {
+        check(to, partition)?;
+        match self.shared.lock().reader.seek(partition, to) {
             true => Ok(()),
-            false => Err(Error::State(format!(
-                "{partition} is not assigned to this consumer"
-            ))),
+            false => Err(not_assigned(partition)),
         }
     }
 
     /// The offset of the record of a partition that would be polled next, if known.
     pub fn position(&self, partition: &TopicPartition) -> Option<i64> {
-        let state = self.shared.lock();
-        Some(state.partitions.get(partition)?.progress.position()?.offset)
+        self.shared.lock().reader.position(partition).flatten()
     }
 
     /// Commits what the application has finished in the partitions.
@@ -149,11 +147,12 @@ impl Rebalance {
         let begun = {
             let mut state = self.shared.lock();
             let lost = self.lost(&state);
-            let mut offsets = state.to_commit(Some(&self.partitions));
+            let mut offsets = state.reader.to_commit(Some(&self.partitions));
             offsets.retain(|(name, _)| !lost.contains(name));
-            InOrder::begin(&self.shared, &mut state, offsets, lost)
+            state.reader.begin_commit(offsets, lost)
         };
-        commit::carry_out(&self.shared, begun, self.remaining()).await
+        let begun = Begun::new(&self.shared, begun);
+        commit::carry_out(begun, self.remaining()).await
     }
 
     /// Commits these offsets, each that of the next record to be read, with the errors of
@@ -170,9 +169,10 @@ impl Rebalance {
                 .cloned()
                 .partition(|(name, _)| lost.contains(name));
             let lost = lost.into_iter().map(|(name, _)| name).collect();
-            InOrder::begin(&self.shared, &mut state, offsets, lost)
+            state.reader.begin_commit(offsets, lost)
         };
-        commit::carry_out(&self.shared, begun, self.remaining()).await
+        let begun = Begun::new(&self.shared, begun);
+        commit::carry_out(begun, self.remaining()).await
     }
 }
 

@@ -63,26 +63,18 @@
 //! # }
 //! ```
 
-mod aborted;
 mod commit;
 mod config;
-mod fetch_answer;
-mod fetched;
 mod fetcher;
 mod group;
 mod group_metadata;
 mod handler;
-mod in_order;
-mod partition;
+mod lookups;
 mod positions;
-mod reader;
 mod reading;
 mod records;
-mod resolve;
-mod session;
 mod shared;
 mod stream;
-mod validate;
 
 use std::{sync::Arc, time::Duration};
 
@@ -92,9 +84,10 @@ pub use group::Subscription;
 pub use group_metadata::ConsumerGroupMetadata;
 pub use handler::{Rebalance, RebalanceHandler};
 pub use kohort_group::assignor::classic as assignors;
+use kohort_member::reader::HandleId;
+pub use kohort_member::reader::Seek;
 pub use kohort_wire::records::{Header, Headers, TimestampType};
 use parking_lot::Mutex;
-pub use partition::Seek;
 pub use records::{ConsumerRecord, Iter, OwnedRecord, Records};
 pub use stream::RecordStream;
 use tokio::{
@@ -104,9 +97,7 @@ use tokio::{
 use tracing::Instrument;
 
 use self::{
-    fetcher::Fetcher,
     group::{Command, GroupTask},
-    reader::progress::HandleId,
     reading::Polling,
     shared::Shared,
 };
@@ -167,7 +158,7 @@ impl Clone for Consumer {
     fn clone(&self) -> Consumer {
         Consumer {
             shared: self.shared.clone(),
-            handle: self.shared.lock().handles.add(),
+            handle: self.shared.lock().reader.add_handle(),
             membership: self.membership.clone(),
         }
     }
@@ -176,8 +167,8 @@ impl Clone for Consumer {
 impl Drop for Consumer {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
-        let is_last = state.handles.is_last(self.handle);
-        let held = state.remove_handle(self.handle);
+        let is_last = state.reader.is_last_handle(self.handle);
+        let held = state.reader.remove_handle(self.handle);
         drop(state);
         if is_last {
             self.shared.closed.cancel();
@@ -211,12 +202,12 @@ impl Consumer {
         let shared = Arc::new(Shared::new(config, cluster));
         let auto_commit = shared.commits_automatically();
         let span = &shared.span;
-        let fetcher = Fetcher::new(shared.clone()).run();
+        let fetcher = fetcher::run(shared.clone());
         tokio::spawn(guarded(shared.clone(), fetcher).instrument(span.clone()));
         if auto_commit {
             tokio::spawn(commit::auto_commit(shared.clone()).instrument(span.clone()));
         }
-        let handle = shared.lock().handles.add();
+        let handle = shared.lock().reader.add_handle();
         Consumer {
             shared,
             handle,
@@ -248,31 +239,24 @@ impl Consumer {
     ) -> Result<()> {
         let wanted: Vec<_> = partitions.into_iter().collect();
         for (name, start) in &wanted {
-            start.check(name)?;
+            positions::check(*start, name)?;
         }
         let mut state = self.shared.lock();
-        if state.subscribed {
+        if state.reader.is_subscribed() {
             let problem = "the group assigns the partitions: unsubscribe first";
             return Err(Error::State(problem.to_owned()));
         }
         let gone: Vec<_> = state
-            .partitions
-            .keys()
+            .reader
+            .assigned()
             .filter(|name| !wanted.iter().any(|(wanted, _)| wanted == *name))
             .cloned()
             .collect();
         let auto_commit = self.shared.commits_automatically();
-        for name in gone {
-            let partition = state.unassign(&name);
-            let finished = partition
-                .filter(|_| auto_commit)
-                .and_then(|p| p.to_commit());
-            state.departed.extend(finished.map(|offset| (name, offset)));
-        }
+        state.unassign(&gone, auto_commit);
         for (name, start) in wanted {
-            if !state.partitions.contains_key(&name) {
-                state.departed.retain(|(other, _)| *other != name);
-                state.assign(name, start);
+            if !state.reader.contains(&name) {
+                state.reader.assign(name, start);
             }
         }
         drop(state);
@@ -343,17 +327,18 @@ impl Consumer {
         let mut membership = self.membership.lock();
         {
             let mut state = self.shared.lock();
-            if !state.subscribed && !state.partitions.is_empty() {
+            let is_subscribed = state.reader.is_subscribed();
+            if !is_subscribed && state.reader.assigned().next().is_some() {
                 let problem = "partitions are assigned by hand: assign none first";
                 return Err(Error::State(problem.to_owned()));
             }
-            if !state.subscribed {
+            if !is_subscribed {
                 state.polled = Instant::now();
             }
             if let Some(error) = &state.stopped {
                 return Err(error.clone());
             }
-            state.subscribed = true;
+            state.reader.set_subscribed(true);
             state.broken = None;
         }
         let commands = match &membership.commands {
@@ -405,7 +390,7 @@ impl Consumer {
         }
         let mut state = self.shared.lock();
         let failure = state.commit_failure.take();
-        let lost = state.handles.take_lost(self.handle);
+        let lost = state.reader.take_lost(self.handle);
         drop(state);
         if lost.is_empty() {
             return Ok(());
@@ -427,14 +412,14 @@ impl Consumer {
     /// [`unsubscribe`](Consumer::unsubscribe).
     pub fn subscription(&self) -> Option<Subscription> {
         let membership = self.membership.lock();
-        let subscribed = self.shared.lock().subscribed;
+        let subscribed = self.shared.lock().reader.is_subscribed();
         membership.subscription.clone().filter(|_| subscribed)
     }
 
     /// The consumer as the coordinator knows it at present; `None` while it is not a member.
     pub fn group_metadata(&self) -> Option<ConsumerGroupMetadata> {
         let group_id = self.shared.config.group_id.clone()?;
-        let member = self.shared.lock().committer.clone()?;
+        let member = self.shared.lock().reader.member().cloned()?;
         Some(ConsumerGroupMetadata {
             group_id,
             generation_id: member.epoch,
@@ -445,7 +430,7 @@ impl Consumer {
 
     /// The partitions that are being read, in order.
     pub fn assignment(&self) -> Vec<TopicPartition> {
-        let mut partitions: Vec<_> = self.shared.lock().partitions.keys().cloned().collect();
+        let mut partitions: Vec<_> = self.shared.lock().reader.assigned().cloned().collect();
         partitions.sort();
         partitions
     }
@@ -487,10 +472,10 @@ impl Consumer {
         let closing = async {
             let offsets = {
                 let mut state = self.shared.lock();
-                let by_hand = !state.subscribed && self.shared.commits_automatically();
+                let by_hand = !state.reader.is_subscribed() && self.shared.commits_automatically();
                 by_hand.then(|| {
-                    let departed = std::mem::take(&mut state.departed);
-                    [state.to_commit(None), departed].concat()
+                    let departed = state.reader.take_departed();
+                    [state.reader.to_commit(None), departed].concat()
                 })
             };
             if let Some(offsets) = offsets {

@@ -1,6 +1,8 @@
 //! Where a consumer is in its partitions, and where it goes.
 
-use super::{Consumer, Seek, shared::State};
+use kohort_member::reader::Reader;
+
+use super::{Consumer, Seek};
 use crate::{
     CommittedOffset, Each, Error, OffsetSpec, Result, TopicPartition, committed::committed_offsets,
     list_offsets::list_offsets,
@@ -10,11 +12,11 @@ impl Consumer {
     fn change(
         &self,
         partitions: &[TopicPartition],
-        mut change: impl FnMut(&mut State, &TopicPartition) -> bool,
+        mut change: impl FnMut(&mut Reader, &TopicPartition) -> bool,
     ) -> Result<()> {
         let mut state = self.shared.lock();
         for name in partitions {
-            if !change(&mut state, name) {
+            if !change(&mut state.reader, name) {
                 return Err(not_assigned(name));
             }
         }
@@ -27,31 +29,17 @@ impl Consumer {
     /// Gives the application no more records of these partitions until they are resumed. A
     /// partition that is taken away and comes back is not paused any more.
     pub fn pause(&self, partitions: &[TopicPartition]) -> Result<()> {
-        self.change(partitions, |state, name| {
-            let partition = state.partitions.get_mut(name);
-            partition.map(|partition| partition.paused = true).is_some()
-        })
+        self.change(partitions, |reader, name| reader.set_paused(name, true))
     }
 
     /// Goes on with partitions that were paused.
     pub fn resume(&self, partitions: &[TopicPartition]) -> Result<()> {
-        self.change(partitions, |state, name| {
-            state.add_turn(name);
-            let partition = state.partitions.get_mut(name);
-            partition
-                .map(|partition| partition.paused = false)
-                .is_some()
-        })
+        self.change(partitions, |reader, name| reader.set_paused(name, false))
     }
 
     /// The partitions that are paused, in order.
     pub fn paused(&self) -> Vec<TopicPartition> {
-        let state = self.shared.lock();
-        let paused = state
-            .partitions
-            .iter()
-            .filter(|(_, partition)| partition.paused);
-        let mut paused: Vec<_> = paused.map(|(name, _)| name.clone()).collect();
+        let mut paused: Vec<_> = self.shared.lock().reader.paused().cloned().collect();
         paused.sort();
         paused
     }
@@ -59,9 +47,9 @@ impl Consumer {
     /// Goes on reading elsewhere in a partition.
     pub fn seek(&self, partition: &TopicPartition, to: impl Into<Seek>) -> Result<()> {
         let to = to.into();
-        to.check(partition)?;
-        self.change(std::slice::from_ref(partition), |state, name| {
-            state.seek(name, to)
+        check(to, partition)?;
+        self.change(std::slice::from_ref(partition), |reader, name| {
+            reader.seek(name, to)
         })
     }
 
@@ -69,22 +57,16 @@ impl Consumer {
     /// not known where to begin.
     pub fn position(&self, partition: &TopicPartition) -> Result<Option<i64>> {
         let state = self.shared.lock();
-        let known = state
-            .partitions
-            .get(partition)
-            .ok_or_else(|| not_assigned(partition))?;
-        Ok(known.progress.position().map(|position| position.offset))
+        let position = state.reader.position(partition);
+        position.ok_or_else(|| not_assigned(partition))
     }
 
     /// How many records of a partition are still to be read, as far as is known; `None` before
     /// anything was fetched of it.
     pub fn lag(&self, partition: &TopicPartition) -> Result<Option<i64>> {
         let state = self.shared.lock();
-        let known = state
-            .partitions
-            .get(partition)
-            .ok_or_else(|| not_assigned(partition))?;
-        Ok(known.lag(self.shared.committed_only()))
+        let lag = state.reader.lag(partition);
+        lag.ok_or_else(|| not_assigned(partition))
     }
 
     /// Offsets by time, the first or the last.
@@ -116,7 +98,10 @@ impl Consumer {
         let timeout = self.shared.cluster.config().api_timeout;
         let (member, ids) = {
             let state = self.shared.lock();
-            (state.committer.clone(), state.topic_ids(partitions))
+            (
+                state.reader.member().cloned(),
+                state.reader.topic_ids(partitions),
+            )
         };
         let (cluster, member) = (&self.shared.cluster, member.as_ref());
         committed_offsets(
@@ -132,6 +117,14 @@ impl Consumer {
     }
 }
 
-fn not_assigned(partition: &TopicPartition) -> Error {
+pub(super) fn not_assigned(partition: &TopicPartition) -> Error {
     Error::State(format!("{partition} is not assigned to this consumer"))
+}
+
+/// An error if there can be no such position.
+pub(super) fn check(to: Seek, partition: &TopicPartition) -> Result<()> {
+    match to {
+        Seek::Offset(..0) => Err(Error::State(format!("{partition} has no negative offsets"))),
+        _ => Ok(()),
+    }
 }

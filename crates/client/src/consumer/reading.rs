@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use kohort_member::reader::HandleId;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
     Consumer, OwnedRecord, RecordStream, Records,
-    reader::progress::HandleId,
     shared::{FinalError, Shared},
 };
 use crate::{Error, Result};
@@ -20,7 +20,7 @@ impl<'a> Polling<'a> {
         shared.finish(handle);
         let mut state = shared.lock();
         if shared.config.auto_commit {
-            state.handles.forget_lost(handle);
+            state.reader.forget_lost(handle);
         }
         state.polling += 1;
         if std::mem::take(&mut state.away) {

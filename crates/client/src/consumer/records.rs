@@ -1,9 +1,9 @@
 //! Records as the application gets them.
 
 use bytes::Bytes;
+use kohort_member::reader::{Chunk, Chunks};
 use kohort_wire::records::{Headers, Record, RecordIter, TimestampType};
 
-use super::fetched::Chunk;
 use crate::{ByteString, TopicPartition};
 
 /// The records that one poll returned, by partition, in the order of their offsets.
@@ -23,33 +23,30 @@ use crate::{ByteString, TopicPartition};
 /// # }
 /// ```
 #[derive(Debug, Default)]
-pub struct Records {
-    pub(super) chunks: Vec<(TopicPartition, Chunk)>,
-    pub(super) count: usize,
-}
+pub struct Records(pub(super) Chunks);
 
 impl Records {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.count
+        self.0.count
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.0.count == 0
     }
 
     /// All of them.
     pub fn iter(&self) -> Iter<'_> {
         Iter {
-            chunks: self.chunks.iter(),
+            chunks: self.0.chunks.iter(),
             current: None,
         }
     }
 
     /// Which partitions they are of.
     pub fn partitions(&self) -> Vec<TopicPartition> {
-        let mut partitions: Vec<_> = self.chunks.iter().map(|(p, _)| p.clone()).collect();
+        let mut partitions: Vec<_> = self.0.chunks.iter().map(|(p, _)| p.clone()).collect();
         partitions.sort();
         partitions.dedup();
         partitions
@@ -60,7 +57,7 @@ impl Records {
         &'a self,
         partition: &TopicPartition,
     ) -> impl Iterator<Item = ConsumerRecord<'a>> {
-        let chunks = self.chunks.iter().filter(move |(p, _)| p == partition);
+        let chunks = self.0.chunks.iter().filter(move |(p, _)| p == partition);
         chunks.flat_map(|(partition, chunk)| ChunkIter::new(partition, chunk))
     }
 }

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use kohort_member::BufferPool;
 use kohort_wire::records::{BatchBuilder, BuildError};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -22,10 +23,7 @@ use super::{
     delivery::{Outcome, Written},
     queue::{Open, Queue},
 };
-use crate::{
-    ByteString, Error, Result, TopicPartition, measure::Produced, memory::Memory,
-    rpc::TopicMetadata,
-};
+use crate::{ByteString, Error, Result, TopicPartition, measure::Produced, rpc::TopicMetadata};
 
 /// How many builders are kept for reuse.
 const BUILDERS_KEPT: usize = 64;
@@ -38,7 +36,7 @@ const BATCHES_KEPT_MAX: usize = 256;
 pub(super) struct Accumulator {
     pub(super) config: ProducerConfig,
     state: Mutex<State>,
-    pub(super) batches: Arc<Memory>,
+    pub(super) batches: Arc<BufferPool>,
     /// There is something to send.
     pub(super) work: Notify,
     /// What is left of `buffer.memory`, in bytes. Those who wait for it get it in the order in which
@@ -97,7 +95,7 @@ impl Accumulator {
         // No more than a fourth of what may be waiting.
         let kept = config.buffer_bytes_max / 4 / config.batch_bytes.max(1);
         Accumulator {
-            batches: Memory::new(kept.clamp(1, BATCHES_KEPT_MAX), config.batch_bytes),
+            batches: BufferPool::new(kept.clamp(1, BATCHES_KEPT_MAX), config.batch_bytes),
             memory: Semaphore::new(config.buffer_bytes_max.min(Semaphore::MAX_PERMITS)),
             config,
             state: Mutex::default(),

@@ -9,7 +9,7 @@ use kohort_wire::records::{
 use tokio::time::Instant;
 
 use super::{delivery::Outcome, identity::Identity};
-use crate::memory::Memory;
+use kohort_member::BufferPool;
 
 /// Where a batch is in the order of its partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +74,7 @@ impl Batch {
     pub(super) fn bytes(
         &mut self,
         identity: Option<(Identity, i32)>,
-        memory: &Arc<Memory>,
+        memory: &Arc<BufferPool>,
     ) -> (Bytes, Option<Box<BatchBuilder>>) {
         let changed = self.sent_as != identity;
         self.sent_as = identity;
@@ -83,7 +83,7 @@ impl Batch {
                 if let Some((identity, sequence)) = identity {
                     builder.set_producer(identity.id, identity.epoch, sequence);
                 }
-                let bytes = memory.lend(builder.finish_in(memory.take()));
+                let bytes = memory.share(builder.finish_in(memory.acquire()));
                 let content = Content::Bytes(bytes.clone());
                 match std::mem::replace(&mut self.content, content) {
                     Content::Records(builder) => (bytes, Some(builder)),
@@ -174,12 +174,12 @@ mod tests {
         let outcome = Arc::new(Outcome::new(TopicPartition::new("topic", 0)));
         let mut batch = Batch::new(7, outcome, builder, 1000, Instant::now());
         let identity = Identity { id: 3, epoch: 1 };
-        batch.bytes(Some((identity, i32::MAX)), &Memory::new(1, 1000));
+        batch.bytes(Some((identity, i32::MAX)), &BufferPool::new(1, 1000));
         batch
     }
 
     fn timestamps(batch: &mut Batch) -> Vec<i64> {
-        let (bytes, _) = batch.bytes(batch.sent_as, &Memory::new(1, 1000));
+        let (bytes, _) = batch.bytes(batch.sent_as, &BufferPool::new(1, 1000));
         let batch = records::Batch::parse(bytes).unwrap();
         let records = batch.records(1 << 20).unwrap();
         records

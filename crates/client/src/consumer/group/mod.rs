@@ -27,7 +27,6 @@ use tokio::{
 use super::{ConsumerConfig, GroupProtocol, handler::Handler, shared::Shared};
 use crate::{
     ByteString, Error, Result, Subject, TopicPartition,
-    committed::Committer,
     rpc::{Destination, random_u32},
 };
 use topics::Counted;
@@ -370,13 +369,7 @@ impl GroupTask {
     fn note_identity(&mut self) {
         let identity = self.member.identity();
         self.was_member |= identity.is_some();
-        let committer = identity.map(|identity| Committer {
-            member_id: identity.member_id,
-            instance_id: identity.instance_id,
-            epoch: identity.epoch,
-            consumer_protocol: identity.consumer_protocol,
-        });
-        self.shared.lock().committer = committer;
+        self.shared.lock().reader.set_member(identity);
     }
 
     fn take(&mut self, action: Action) {
@@ -412,7 +405,7 @@ impl GroupTask {
             // The call that waits for it may have been dropped, so it is noted here.
             None => {
                 let mut state = self.shared.lock();
-                state.subscribed = false;
+                state.reader.set_subscribed(false);
                 state.broken = None;
                 drop(state);
                 self.shared.ready.notify_waiters();
@@ -478,10 +471,7 @@ impl GroupTask {
     }
 
     fn drop_partitions(&self, names: &[TopicPartition]) {
-        let mut state = self.shared.lock();
-        for name in names {
-            state.unassign(name);
-        }
+        self.shared.lock().unassign(names, false);
     }
 }
 

@@ -10,7 +10,7 @@ use super::{Event, GroupTask};
 use crate::{
     Error, TopicPartition,
     consumer::{
-        Seek, commit,
+        commit,
         handler::{Handler, Rebalance},
         shared::Shared,
     },
@@ -45,11 +45,9 @@ impl GroupTask {
         let life = self.life;
         match step {
             Action::Assign { id, added, all } => {
-                take_over(&shared, &names(&added));
                 for name in names(&added) {
-                    if let Some(id) = self.member.topic_id(&name.topic) {
-                        shared.lock().assigned_by_id(&name, id);
-                    }
+                    let id = self.member.topic_id(&name.topic);
+                    shared.lock().reader.assign_suspended(&name, id);
                 }
                 let rebalance = rebalance(&added);
                 tracing::info!(added = ?rebalance.partitions, total = all.len(), "assigned");
@@ -57,7 +55,7 @@ impl GroupTask {
                 let span = span("assigned", &rebalance);
                 let step = async move {
                     call(&rebalance, handler.assigned(&rebalance)).await;
-                    release(&rebalance);
+                    resume(&rebalance);
                     Event::StepDone(life, id)
                 };
                 self.begin(step.instrument(span));
@@ -66,7 +64,7 @@ impl GroupTask {
                 let rebalance = rebalance(&partitions);
                 tracing::info!(partitions = ?rebalance.partitions, "revoked");
                 crate::measure::rebalanced("revoked", &rebalance.partitions);
-                hold(&shared, &rebalance.partitions);
+                shared.lock().reader.suspend(&rebalance.partitions);
                 if gone {
                     self.drop_partitions(&rebalance.partitions);
                     self.begin(async move { Event::StepDone(life, id) });
@@ -122,38 +120,12 @@ async fn call(rebalance: &Rebalance, handler: impl Future<Output = ()>) {
     }
 }
 
-/// Adds partitions; nothing is read from them yet.
-fn take_over(shared: &Shared, partitions: &[TopicPartition]) {
-    let mut state = shared.lock();
-    for name in partitions {
-        state.assign(name.clone(), Seek::Committed);
-        if let Some(partition) = state.partitions.get_mut(name) {
-            partition.held = true;
-        }
-    }
-}
-
-/// Reads from partitions that have been taken over.
-fn release(rebalance: &Rebalance) {
+/// Starts reading partitions that were assigned.
+fn resume(rebalance: &Rebalance) {
     let shared = &rebalance.shared;
-    let mut state = shared.lock();
-    for name in &rebalance.partitions {
-        if let Some(partition) = state.partitions.get_mut(name) {
-            partition.held = false;
-        }
-        state.add_turn(name);
-    }
-    drop(state);
+    shared.lock().reader.resume_assigned(&rebalance.partitions);
     shared.work.notify_one();
     shared.ready.notify_waiters();
-}
-
-/// Gives nothing more of these partitions to the application.
-fn hold(shared: &Shared, partitions: &[TopicPartition]) {
-    let mut state = shared.lock();
-    for name in partitions {
-        state.hold(name);
-    }
 }
 
 async fn revoke(rebalance: &Rebalance, handler: &dyn Handler, waits: bool) {
@@ -166,7 +138,7 @@ async fn revoke(rebalance: &Rebalance, handler: &dyn Handler, waits: bool) {
             loop {
                 let mut released = std::pin::pin!(shared.released.notified());
                 released.as_mut().enable();
-                if !shared.lock().is_held(partitions) {
+                if !shared.lock().reader.is_held(partitions) {
                     return;
                 }
                 released.await;
@@ -177,7 +149,7 @@ async fn revoke(rebalance: &Rebalance, handler: &dyn Handler, waits: bool) {
         }
     }
     if shared.config.auto_commit {
-        let offsets = shared.lock().to_commit(Some(partitions));
+        let offsets = shared.lock().reader.to_commit(Some(partitions));
         let left = rebalance.deadline.saturating_duration_since(Instant::now());
         let timeout = (left / 2).max(Duration::from_secs(1));
         let timeout = timeout.min(shared.cluster.config().request_timeout);
@@ -187,8 +159,5 @@ async fn revoke(rebalance: &Rebalance, handler: &dyn Handler, waits: bool) {
         }
     }
     call(rebalance, handler.revoked(rebalance)).await;
-    let mut state = shared.lock();
-    for name in partitions {
-        state.unassign(name);
-    }
+    shared.lock().unassign(partitions, false);
 }

@@ -6,27 +6,10 @@
 
 use std::collections::VecDeque;
 
-use crate::CommittedOffset;
-
-/// A place in a partition: the offset of the next record, and the epoch of the leader that wrote
-/// the one before, if known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::consumer) struct Position {
-    pub(in crate::consumer) offset: i64,
-    pub(in crate::consumer) leader_epoch: Option<i32>,
-}
-
-impl From<&CommittedOffset> for Position {
-    fn from(committed: &CommittedOffset) -> Position {
-        Position {
-            offset: committed.offset,
-            leader_epoch: committed.leader_epoch,
-        }
-    }
-}
+use super::offsets::Position;
 
 /// Identifies a handle: one of the clones of a consumer.
-pub(in crate::consumer) type HandleId = u64;
+pub type HandleId = u64;
 
 /// Consecutive records that a handle was given.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +30,7 @@ enum Held {
 
 /// How far the application has come in one partition.
 #[derive(Debug, Default)]
-pub(in crate::consumer) struct Progress {
+pub(crate) struct Progress {
     position: Option<Position>,
     finished: Option<Position>,
     /// What was delivered after `finished`, in order.
@@ -60,13 +43,13 @@ pub(in crate::consumer) struct Progress {
 
 impl Progress {
     /// The next record to deliver; unknown until it has been looked up.
-    pub(in crate::consumer) fn position(&self) -> Option<Position> {
+    pub(crate) fn position(&self) -> Option<Position> {
         self.position
     }
 
     /// The application continues at `to`, on purpose; `None` if the offset has to be looked up.
     /// What it holds of the partition no longer counts.
-    pub(in crate::consumer) fn seek(&mut self, to: Option<Position>) {
+    pub(crate) fn seek(&mut self, to: Option<Position>) {
         self.position = to;
         self.finished = to;
         self.unfinished.clear();
@@ -75,7 +58,7 @@ impl Progress {
 
     /// Reading continues at `to`, after what was delivered: an offset was found, or there were no
     /// records for the application up to there.
-    pub(in crate::consumer) fn skip_to(&mut self, to: Position) {
+    pub(crate) fn skip_to(&mut self, to: Position) {
         self.position = Some(to);
         match self.unfinished.back_mut() {
             Some(last) => last.end = to,
@@ -84,7 +67,7 @@ impl Progress {
     }
 
     /// The records up to `end` are given to a handle.
-    pub(in crate::consumer) fn deliver(&mut self, handle: HandleId, end: Position) {
+    pub(crate) fn deliver(&mut self, handle: HandleId, end: Position) {
         self.position = Some(end);
         self.unfinished.push_back(Delivery {
             end,
@@ -93,7 +76,7 @@ impl Progress {
     }
 
     /// The handle has finished what it holds. Returns whether it held anything.
-    pub(in crate::consumer) fn finish(&mut self, handle: HandleId) -> bool {
+    pub(crate) fn finish(&mut self, handle: HandleId) -> bool {
         let held = self.replace(handle, Held::Finished);
         while let Some(first) = self.unfinished.front()
             && first.state == Held::Finished
@@ -106,7 +89,7 @@ impl Progress {
     }
 
     /// The handle is gone, and what it holds stays unfinished.
-    pub(in crate::consumer) fn abandon(&mut self, handle: HandleId) -> bool {
+    pub(crate) fn abandon(&mut self, handle: HandleId) -> bool {
         self.replace(handle, Held::Abandoned)
     }
 
@@ -122,30 +105,30 @@ impl Progress {
     }
 
     /// Whether `handle` holds records of the partition.
-    pub(in crate::consumer) fn is_held_by(&self, handle: HandleId) -> bool {
+    pub(crate) fn is_held_by(&self, handle: HandleId) -> bool {
         let by = Held::By(handle);
         self.unfinished.iter().any(|delivery| delivery.state == by)
     }
 
     /// Whether any handle holds records of the partition.
-    pub(in crate::consumer) fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         let mut unfinished = self.unfinished.iter();
         unfinished.any(|delivery| matches!(delivery.state, Held::By(_)))
     }
 
     /// What may be committed and is not committed yet.
-    pub(in crate::consumer) fn to_commit(&self) -> Option<Position> {
+    pub(crate) fn to_commit(&self) -> Option<Position> {
         self.finished
             .filter(|finished| self.committed != Some(finished.offset))
     }
 
     /// Whether records were finished that are not committed yet.
-    pub(in crate::consumer) fn has_uncommitted(&self) -> bool {
+    pub(crate) fn has_uncommitted(&self) -> bool {
         self.uncommitted
     }
 
     /// The group is known to have committed this offset.
-    pub(in crate::consumer) fn note_committed(&mut self, offset: i64) {
+    pub(crate) fn note_committed(&mut self, offset: i64) {
         self.committed = Some(offset);
         if self
             .finished
@@ -157,7 +140,7 @@ impl Progress {
 
     /// The application has committed `committed`, and with that finished what comes before: later
     /// commits must not go back behind it.
-    pub(in crate::consumer) fn finish_up_to(&mut self, committed: Position) {
+    pub(crate) fn finish_up_to(&mut self, committed: Position) {
         while let Some(first) = self.unfinished.front()
             && first.end.offset <= committed.offset
         {
@@ -172,7 +155,7 @@ impl Progress {
     }
 
     /// The log ends at `end` now; other records follow than those that were there before.
-    pub(in crate::consumer) fn truncate(&mut self, end: Position) {
+    pub(crate) fn truncate(&mut self, end: Position) {
         let cut = |position: &mut Position| {
             if position.offset > end.offset {
                 *position = end;

@@ -9,8 +9,8 @@ use kohort_wire::{
 };
 
 use crate::{
-    consumer::fetched::{Fetched, Reading},
-    memory::Memory,
+    BufferPool,
+    reader::fetched::{Decoding, Fetched},
 };
 
 /// What a batch holds.
@@ -206,10 +206,10 @@ fn delivered(
     from: i64,
     most: usize,
 ) -> (Vec<i64>, i64) {
-    let reading = Reading {
+    let reading = Decoding {
         check_crcs: true,
         decompressed_bytes_max: 1 << 20,
-        memory: Memory::new(1, 1000),
+        buffers: BufferPool::new(1, 1000),
     };
     let mut fetched = Fetched::new(bytes.into(), aborted, from);
     let mut offsets = Vec::new();

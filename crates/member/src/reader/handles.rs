@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::progress::{HandleId, Progress};
-use crate::TopicPartition;
+use super::{
+    TopicPartition,
+    progress::{HandleId, Progress},
+};
 
 /// What is known of each handle.
 #[derive(Debug, Default)]
-pub(in crate::consumer) struct Handles {
+pub(crate) struct Handles {
     last_id: HandleId,
     handles: FxHashMap<HandleId, Handle>,
 }
@@ -25,25 +27,25 @@ struct Handle {
 
 impl Handles {
     /// Adds a handle.
-    pub(in crate::consumer) fn add(&mut self) -> HandleId {
+    pub(crate) fn add(&mut self) -> HandleId {
         self.last_id += 1;
         self.handles.insert(self.last_id, Handle::default());
         self.last_id
     }
 
     /// Removes a handle. Returns the partitions whose records it held.
-    pub(in crate::consumer) fn remove(&mut self, id: HandleId) -> Vec<TopicPartition> {
+    pub(crate) fn remove(&mut self, id: HandleId) -> Vec<TopicPartition> {
         let removed = self.handles.remove(&id);
         removed.map_or_else(Vec::new, |handle| handle.held.into_iter().collect())
     }
 
     /// Whether this is the last handle.
-    pub(in crate::consumer) fn is_last(&self, id: HandleId) -> bool {
+    pub(crate) fn is_last(&self, id: HandleId) -> bool {
         self.handles.keys().all(|other| *other == id)
     }
 
-    /// A handle was given records of a partition.
-    pub(in crate::consumer) fn hold(&mut self, id: HandleId, partition: &TopicPartition) {
+    /// Records of a partition were delivered to a handle.
+    pub(crate) fn note_delivered(&mut self, id: HandleId, partition: &TopicPartition) {
         if let Some(handle) = self.handles.get_mut(&id)
             && !handle.held.contains(partition)
         {
@@ -52,7 +54,7 @@ impl Handles {
     }
 
     /// A handle has finished what it holds, of lost partitions too. Returns the partitions.
-    pub(in crate::consumer) fn release(&mut self, id: HandleId) -> Vec<TopicPartition> {
+    pub(crate) fn note_finished(&mut self, id: HandleId) -> Vec<TopicPartition> {
         let Some(handle) = self.handles.get_mut(&id) else {
             return Vec::new();
         };
@@ -65,7 +67,7 @@ impl Handles {
 
     /// A partition is gone. What was not committed of it cannot be any more: handles that hold
     /// records of it are told at their next commit, and all of them if records were `finished`.
-    pub(in crate::consumer) fn note_lost(
+    pub(crate) fn note_lost(
         &mut self,
         partition: &TopicPartition,
         progress: &Progress,
@@ -80,7 +82,7 @@ impl Handles {
 
     /// The partitions that were lost before what the handle has finished in them was committed.
     /// Each is told once.
-    pub(in crate::consumer) fn take_lost(&mut self, id: HandleId) -> Vec<TopicPartition> {
+    pub(crate) fn take_lost(&mut self, id: HandleId) -> Vec<TopicPartition> {
         let Some(handle) = self.handles.get_mut(&id) else {
             return Vec::new();
         };
@@ -90,7 +92,7 @@ impl Handles {
     }
 
     /// The application reads on without a commit of its own: what it lost it was told by then.
-    pub(in crate::consumer) fn forget_lost(&mut self, id: HandleId) {
+    pub(crate) fn forget_lost(&mut self, id: HandleId) {
         if let Some(handle) = self.handles.get_mut(&id) {
             handle.lost.clear();
         }

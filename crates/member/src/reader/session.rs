@@ -3,7 +3,7 @@
 use kohort_wire::{ErrorCode, Uuid, messages::*};
 use rustc_hash::FxHashMap;
 
-use crate::{TopicPartition, by_leader::by_topic};
+use super::topic_partition::{TopicPartition, by_topic};
 
 /// What is wanted of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

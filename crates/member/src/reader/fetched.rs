@@ -9,27 +9,29 @@ use kohort_wire::{
 };
 
 use super::aborted::AbortedTransactions;
-use crate::memory::Memory;
+use crate::BufferPool;
 
-/// How batches are to be read.
+/// How batches are decoded.
 #[derive(Debug, Clone)]
-pub(super) struct Reading {
-    pub(super) check_crcs: bool,
-    pub(super) decompressed_bytes_max: usize,
-    /// Where batches are decompressed.
-    pub(super) memory: Arc<Memory>,
+pub struct Decoding {
+    /// Whether checksums are verified.
+    pub check_crcs: bool,
+    /// How large the records of one batch may be once they are decompressed.
+    pub decompressed_bytes_max: usize,
+    /// The buffers into which batches are decompressed.
+    pub buffers: Arc<BufferPool>,
 }
 
 /// The records of one partition from one answer.
 #[derive(Debug)]
 pub(super) struct Fetched {
-    /// How much of the prefetched bytes it is.
+    /// How many of the prefetched bytes it counts for.
     pub(super) size: usize,
     batches: Bytes,
-    /// A batch that was handed out in part.
+    /// A batch of which a part has been delivered.
     open: Option<(BatchHeader, Bytes)>,
     aborted: AbortedTransactions,
-    /// What is to be read next.
+    /// The offset to continue at.
     pub(super) next: i64,
     /// The epoch of the leader that wrote what was read last.
     pub(super) leader_epoch: i32,
@@ -37,15 +39,17 @@ pub(super) struct Fetched {
 
 /// Consecutive records of one batch, checked.
 #[derive(Debug, Clone)]
-pub(super) struct Chunk {
-    pub(super) header: BatchHeader,
-    pub(super) bytes: Bytes,
-    /// Records before this offset are not wanted.
-    pub(super) from: i64,
-    /// How many are wanted.
-    pub(super) count: usize,
-    /// What is to be read after them.
-    pub(super) next: i64,
+pub struct Chunk {
+    /// The batch's header, with the number of records that `bytes` holds.
+    pub header: BatchHeader,
+    /// The records, decompressed.
+    pub bytes: Bytes,
+    /// The offset of the first record to deliver; those before it are skipped.
+    pub from: i64,
+    /// How many records are delivered.
+    pub count: usize,
+    /// The offset to continue at after them.
+    pub next: i64,
 }
 
 impl Fetched {
@@ -80,14 +84,14 @@ impl Fetched {
     pub(super) fn next(
         &mut self,
         most: usize,
-        reading: &Reading,
+        decoding: &Decoding,
     ) -> Result<Option<Chunk>, RecordsError> {
         loop {
             if let Some((header, bytes)) = self.open.take()
                 && let Some(chunk) = self.cut(header, bytes, most)?
             {
                 return Ok(Some(chunk));
-            } else if self.open.is_none() && !self.open_next(reading)? {
+            } else if self.open.is_none() && !self.open_next(decoding)? {
                 return Ok(None);
             }
         }
@@ -141,7 +145,7 @@ impl Fetched {
     }
 
     /// Opens the next batch that holds records for the application. Returns whether there is one.
-    fn open_next(&mut self, reading: &Reading) -> Result<bool, RecordsError> {
+    fn open_next(&mut self, decoding: &Decoding) -> Result<bool, RecordsError> {
         loop {
             if self.batches.is_empty() {
                 return Ok(false);
@@ -157,11 +161,11 @@ impl Fetched {
             };
             let header = *batch.header();
             let wanted = header.next_offset() > self.next;
-            if wanted && reading.check_crcs {
+            if wanted && decoding.check_crcs {
                 batch.check_crc()?;
             }
             // A batch before the position can still end a transaction.
-            let aborted = self.aborted.pass(&batch, reading.decompressed_bytes_max)?;
+            let aborted = self.aborted.pass(&batch, decoding.decompressed_bytes_max)?;
             if !wanted {
                 continue;
             }
@@ -173,10 +177,10 @@ impl Fetched {
             let bytes = match header.compression()? {
                 Compression::None => batch.records_bytes(),
                 compression => {
-                    let mut memory = reading.memory.take();
-                    let limit = reading.decompressed_bytes_max;
-                    compression.decompress(&batch.records_bytes(), &mut memory, limit)?;
-                    reading.memory.lend(memory)
+                    let mut buffer = decoding.buffers.acquire();
+                    let limit = decoding.decompressed_bytes_max;
+                    compression.decompress(&batch.records_bytes(), &mut buffer, limit)?;
+                    decoding.buffers.share(buffer)
                 }
             };
             self.open = Some((header, bytes));
@@ -191,11 +195,11 @@ mod tests {
 
     use super::*;
 
-    fn reading() -> Reading {
-        Reading {
+    fn decoding() -> Decoding {
+        Decoding {
             check_crcs: true,
             decompressed_bytes_max: 1 << 20,
-            memory: Memory::new(1, 1000),
+            buffers: BufferPool::new(1, 1000),
         }
     }
 
@@ -216,7 +220,7 @@ mod tests {
     }
 
     fn all(mut fetched: Fetched, most: usize) -> Vec<Vec<i64>> {
-        let next = std::iter::from_fn(|| fetched.next(most, &reading()).unwrap());
+        let next = std::iter::from_fn(|| fetched.next(most, &decoding()).unwrap());
         next.map(|chunk| {
             let offsets = offsets(&chunk);
             assert_eq!(offsets.len(), chunk.count);
@@ -249,6 +253,6 @@ mod tests {
         let mut bytes = batch(0, 2);
         *bytes.last_mut().unwrap() ^= 1;
         let mut fetched = Fetched::new(bytes.into(), None, 0);
-        assert!(fetched.next(9, &reading()).is_err());
+        assert!(fetched.next(9, &decoding()).is_err());
     }
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use bytestring::ByteString;
+use kohort_wire::ByteString;
+use rustc_hash::FxHashMap;
 
 /// A partition of a topic, by the topic's name.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,4 +41,20 @@ impl<T: Into<ByteString>> From<(T, i32)> for TopicPartition {
     fn from((topic, partition): (T, i32)) -> TopicPartition {
         TopicPartition::new(topic, partition)
     }
+}
+
+/// Groups items by topic, in the order in which the topics first appear.
+pub fn by_topic<T>(
+    items: impl IntoIterator<Item = (TopicPartition, T)>,
+) -> Vec<(ByteString, Vec<(i32, T)>)> {
+    let mut topics: Vec<(ByteString, Vec<(i32, T)>)> = Vec::new();
+    let mut at = FxHashMap::default();
+    for (partition, item) in items {
+        let index = *at.entry(partition.topic.clone()).or_insert(topics.len());
+        if index == topics.len() {
+            topics.push((partition.topic, Vec::new()));
+        }
+        topics[index].1.push((partition.partition, item));
+    }
+    topics
 }
