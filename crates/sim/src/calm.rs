@@ -256,6 +256,12 @@ impl World {
                 if held.is_revoking {
                     return Some(format!("{topic}-{partition} is being let go of"));
                 }
+                if !node.subscribes_to(topic) {
+                    let name = node.name(index);
+                    return Some(format!(
+                        "{name} has {topic}-{partition} without subscribing to it"
+                    ));
+                }
                 owned.insert((held.reads, *partition), index);
             }
         }
