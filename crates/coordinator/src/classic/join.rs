@@ -50,6 +50,10 @@ impl Shard {
             let error_code = ErrorCode::INVALID_REQUEST;
             return step.refuse_join(token, &request.member_id, error_code);
         }
+        if self.keeps_rewound(&request, step) {
+            let error_code = ErrorCode::UNKNOWN_MEMBER_ID;
+            return step.refuse_join(token, &request.member_id, error_code);
+        }
         if let Some(Members::Consumer(group)) =
             self.groups.get(&*request.group_id).map(|g| &g.members)
         {
@@ -57,10 +61,6 @@ impl Shard {
                 return self.consumer_join_group(token, caller, version, request, step);
             }
             self.convert_empty_consumer_group(&request.group_id, step);
-        }
-        if self.keeps_rewound(&request, step) {
-            let error_code = ErrorCode::UNKNOWN_MEMBER_ID;
-            return step.refuse_join(token, &request.member_id, error_code);
         }
         let group = self.groups.get(&*request.group_id);
         if group.is_none() && !request.member_id.is_empty() {

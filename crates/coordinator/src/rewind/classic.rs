@@ -8,6 +8,7 @@ use crate::{
     Id, Shard,
     classic::{ClassicGroup, ClassicMember, ClassicState, ClassicStep},
     consumer::embedded,
+    group::Members,
     step::Step,
 };
 
@@ -139,7 +140,8 @@ impl Shard {
     /// it since before the last rewind. It loses what it has, and comes back as a new member.
     ///
     /// The latter happens if a join that a former connection delivered late had the coordinator
-    /// believe that the member had let go.
+    /// believe that the member had let go, or if the topic was created anew and the member, which
+    /// knows it by its name, went on with the new one.
     pub(crate) fn keeps_rewound(
         &mut self,
         request: &JoinGroupRequest,
@@ -148,25 +150,48 @@ impl Shard {
         let Some(group) = self.groups.get(&*request.group_id) else {
             return false;
         };
-        let is_member = group
-            .classic()
-            .is_some_and(|classic| classic.member(&request.member_id).is_some());
+        let (is_member, is_classic) = match &group.members {
+            Members::Classic(classic) => (classic.member(&request.member_id).is_some(), true),
+            Members::Consumer(consumer) => (consumer.member(&request.member_id).is_some(), false),
+        };
         let keeps = |metadata| {
             let (rewind, rewound) = (&group.rewind, &group.rewound);
-            rewind.as_ref().is_some_and(|it| it.is_claimed(metadata))
+            // In a consumer group a member is told to revoke, whatever it claims.
+            is_classic && rewind.as_ref().is_some_and(|it| it.is_claimed(metadata))
                 || is_member && rewound.as_ref().is_some_and(|it| it.is_kept(metadata))
         };
         let mut protocols = request.protocols.iter();
         if !protocols.any(|protocol| keeps(&protocol.metadata)) {
             return false;
         }
+        let member_id = Id::from(&*request.member_id);
         if let Some(mut classic) = self.classic_step(&request.group_id, step) {
-            let member_id = Id::from(&*request.member_id);
             let member = classic.who(&member_id);
             classic.remove_member(&member_id);
             classic.member_gone(Cause::PutOutForRewind { member });
+        } else if let Some(consumer) = self.consumer_step(&request.group_id, step) {
+            let member = consumer.who(&member_id);
+            let group_id = consumer.id.clone();
+            self.fence(
+                &group_id,
+                &[member_id],
+                Cause::PutOutForRewind { member },
+                step,
+            );
         }
         true
+    }
+
+    /// A group of the other protocol takes the place of one without members, and counts anew.
+    pub(crate) fn rewound_before_all_generations(&mut self, group_id: &Id, step: &mut Step<'_>) {
+        let rewound = self.groups.get(group_id).and_then(|g| g.rewound.as_deref());
+        if let Some(rewound) = rewound.filter(|rewound| rewound.generation >= 0) {
+            let rewound = Rewound {
+                generation: -1,
+                ..rewound.clone()
+            };
+            self.emit(rewound.to_record(group_id), step);
+        }
     }
 
     /// A coordinator that died after a rewind, and before the members of its generation had been

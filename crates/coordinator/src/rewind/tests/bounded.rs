@@ -302,8 +302,8 @@ fn whoever_is_left_when_the_last_consumer_was_put_out_has_its_time_and_no_more()
     assert_eq!(committed(&mut world, "orders", &[own]), [5]);
 }
 
-/// A group of both protocols, whose classic member owns a partition that is rewound.
-fn mixed() -> (World, Client, Classic, Token) {
+/// A group of both protocols.
+fn mixed_group() -> (World, Client, Classic) {
     let mut world = World::new();
     world.topic("orders", 6);
     let mut a = Client::new("a", &["orders"]);
@@ -316,9 +316,32 @@ fn mixed() -> (World, Client, Classic, Token) {
         a.beat(&mut world);
         classic.beat(&mut world);
     }
+    (world, a, classic)
+}
+
+/// The same, with a partition of the classic member being rewound.
+fn mixed() -> (World, Client, Classic, Token) {
+    let (mut world, a, classic) = mixed_group();
     let (topic, partition) = classic.owned.first().expect("a partition").clone();
     let token = rewind(&mut world, &[(&topic, partition, 5)]);
     (world, a, classic, token)
+}
+
+/// It knows its partitions by name, and has begun to read the new topic before the rewind.
+#[test]
+fn a_classic_member_among_consumers_that_has_gone_on_with_a_new_topic_is_put_out() {
+    let (mut world, _, mut classic) = mixed_group();
+    let (topic, partition) = classic.owned.first().expect("a partition").clone();
+    world.delete_topic(&topic);
+    world.topic(&topic, 6);
+    // Nobody has been assigned the new topic.
+    let token = rewind(&mut world, &[(&topic, partition, 5)]);
+    assert!(is_done(&mut world, token));
+    let join = classic.send_join(&mut world);
+    let refused = classic.joined(&mut world, join);
+    assert_eq!(refused.error_code, ErrorCode::UNKNOWN_MEMBER_ID);
+    assert!(!world.is_member("group", &classic.id));
+    world.check();
 }
 
 #[test]
