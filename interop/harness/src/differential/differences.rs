@@ -51,6 +51,11 @@ pub(super) const ALL: &[Difference] = &[
                         && answered(kafka)
                         && kohort.contains("REBALANCE_IN_PROGRESS")
                 }
+                Step::ListGroups { .. } => {
+                    since_settled(before).any(is_leave)
+                        && kafka.contains("\"Reconciling\"")
+                        && kohort.contains("\"Stable\"")
+                }
                 Step::ConsumerHeartbeat(_) => {
                     since_settled(before).any(is_leave)
                         && answered(kafka)
