@@ -18,7 +18,6 @@ impl Shard {
         if let Some(group) = self.groups.get(group_id) {
             let group_id = group.id.clone();
             self.emit_tombstones(&group_id, step);
-            self.rewound_before_all_generations(&group_id, step);
             step.event(
                 &group_id,
                 What::Converted {

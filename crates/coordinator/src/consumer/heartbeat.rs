@@ -113,7 +113,6 @@ impl Shard {
                 group: (&*group_id).into(),
             };
             self.emit(Record::GroupMetadata(key, None), step);
-            self.rewound_before_all_generations(&group_id, step);
             step.event(
                 &group_id,
                 What::Converted {

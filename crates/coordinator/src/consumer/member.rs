@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kohort_group::history::Who;
-use kohort_wire::messages::ClassicMemberMetadata;
+use kohort_wire::{Uuid, messages::ClassicMemberMetadata};
 
 use super::owned::Owned;
 use crate::{Connection, Id, Millis, alarm::Deadline};
@@ -75,6 +75,15 @@ pub(crate) struct Current {
     pub(crate) assigned: Owned,
     /// What it is to give up and has not given up yet.
     pub(crate) revoking: Owned,
+}
+
+impl Current {
+    /// Whether the member owns a partition, or has not given it up yet.
+    pub(crate) fn has(&self, topic_id: Uuid, partition: i32) -> bool {
+        [&self.assigned, &self.revoking]
+            .iter()
+            .any(|owned| owned.epoch_of(topic_id, partition).is_some())
+    }
 }
 
 /// How far a member has come towards its target.

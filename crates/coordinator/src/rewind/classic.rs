@@ -5,9 +5,9 @@ use kohort_wire::messages::JoinGroupRequest;
 
 use super::{Rewind, Rewound};
 use crate::{
-    Id, Shard,
+    Id, Shard, Topics,
     classic::{ClassicGroup, ClassicMember, ClassicState, ClassicStep},
-    consumer::embedded,
+    consumer::{Member, embedded},
     group::Members,
     step::Step,
 };
@@ -62,6 +62,25 @@ impl Rewound {
                 let mut partitions = topic.partitions.iter();
                 partitions.any(|&index| self.before.contains_key(&(Id::from(&*topic.topic), index)))
             })
+    }
+}
+
+impl Rewound {
+    /// Whether a member of a consumer group says with its join that it owns one of the partitions
+    /// that it has not been assigned.
+    fn is_kept_by(&self, member: &Member, topics: &Topics, metadata: &bytes::Bytes) -> bool {
+        let subscription = embedded::read_subscription(metadata).unwrap_or_default();
+        subscription.owned_partitions.iter().any(|claimed| {
+            let topic = topics.get(&claimed.topic);
+            topic.is_some_and(|topic| {
+                let mut partitions = claimed.partitions.iter();
+                partitions.any(|&index| {
+                    let before = self.before.get(&(topic.name.clone(), index));
+                    before.is_some_and(|before| before.topic_id == topic.id)
+                        && !member.current.has(topic.id, index)
+                })
+            })
+        })
     }
 }
 
@@ -140,8 +159,8 @@ impl Shard {
     /// it since before the last rewind. It loses what it has, and comes back as a new member.
     ///
     /// The latter happens if a join that a former connection delivered late had the coordinator
-    /// believe that the member had let go, or if the topic was created anew and the member, which
-    /// knows it by its name, went on with the new one.
+    /// believe that the member had let go. In a consumer group it happens if the topic was created
+    /// anew, and the member, which knows it by its name, went on with the new one.
     pub(crate) fn keeps_rewound(
         &mut self,
         request: &JoinGroupRequest,
@@ -150,15 +169,19 @@ impl Shard {
         let Some(group) = self.groups.get(&*request.group_id) else {
             return false;
         };
-        let (is_member, is_classic) = match &group.members {
-            Members::Classic(classic) => (classic.member(&request.member_id).is_some(), true),
-            Members::Consumer(consumer) => (consumer.member(&request.member_id).is_some(), false),
-        };
-        let keeps = |metadata| {
-            let (rewind, rewound) = (&group.rewind, &group.rewound);
-            // In a consumer group a member is told to revoke, whatever it claims.
-            is_classic && rewind.as_ref().is_some_and(|it| it.is_claimed(metadata))
-                || is_member && rewound.as_ref().is_some_and(|it| it.is_kept(metadata))
+        let (rewind, rewound) = (group.rewind.as_deref(), group.rewound.as_deref());
+        let keeps = |metadata| match &group.members {
+            Members::Classic(classic) => {
+                let is_member = classic.member(&request.member_id).is_some();
+                rewind.is_some_and(|it| it.is_claimed(metadata))
+                    || is_member && rewound.is_some_and(|it| it.is_kept(metadata))
+            }
+            Members::Consumer(consumer) => {
+                let member = consumer.member(&request.member_id).zip(rewound);
+                member.is_some_and(|(member, rewound)| {
+                    rewound.is_kept_by(member, &self.topics, metadata)
+                })
+            }
         };
         let mut protocols = request.protocols.iter();
         if !protocols.any(|protocol| keeps(&protocol.metadata)) {
@@ -180,18 +203,6 @@ impl Shard {
             );
         }
         true
-    }
-
-    /// A group of the other protocol takes the place of one without members, and counts anew.
-    pub(crate) fn rewound_before_all_generations(&mut self, group_id: &Id, step: &mut Step<'_>) {
-        let rewound = self.groups.get(group_id).and_then(|g| g.rewound.as_deref());
-        if let Some(rewound) = rewound.filter(|rewound| rewound.generation >= 0) {
-            let rewound = Rewound {
-                generation: -1,
-                ..rewound.clone()
-            };
-            self.emit(rewound.to_record(group_id), step);
-        }
     }
 
     /// A coordinator that died after a rewind, and before the members of its generation had been

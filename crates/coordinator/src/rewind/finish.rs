@@ -101,8 +101,7 @@ fn rewound(group: &Group, rewind: &Rewind, now: i64) -> Rewound {
         at: now,
         generation: match &group.members {
             Members::Classic(classic) => classic.generation_without_owners(),
-            // Those of the epoch that follows, when the partitions are assigned again.
-            Members::Consumer(consumer) => consumer.epoch.saturating_add(1),
+            Members::Consumer(_) => -1,
         },
         before: before.collect(),
         fenced: match fenced_before {

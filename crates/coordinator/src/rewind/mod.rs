@@ -100,8 +100,7 @@ pub(crate) struct Goal {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Rewound {
     pub(crate) at: Millis,
-    /// The group's members have none of these partitions since before this generation, or epoch; −1
-    /// in logs of former versions.
+    /// A classic group's members have nothing of before this generation; −1 for other groups.
     pub(crate) generation: i32,
     pub(crate) before: BTreeMap<(Id, i32), Before>,
     /// All partitions that were ever rewound.

@@ -43,7 +43,7 @@ kohort_wire::message! {
     pub struct RewoundValue: 0..=0, flexible 0.. {
         /// When, in milliseconds since 1970.
         at: i64 [0..],
-        /// The generation, or epoch, before which no member owned these partitions; −1 if unknown.
+        /// The generation of a classic group from which on commits hold; −1 for others.
         generation: i32 [0..],
         topics: Vec<RewoundTopic> [0..],
         /// All partitions that were ever rewound.
