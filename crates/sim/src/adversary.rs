@@ -13,7 +13,7 @@ use kohort_wire::{
 use crate::{
     coordinator::{Durable, Origin},
     invariants::Happened,
-    node::{Clock, Connection, Node, NodeId, Role},
+    node::{Clock, Connection, Node, NodeId, Role, reader},
     profile::Kind,
     world::{Event, TOPICS, World},
 };
@@ -169,7 +169,8 @@ impl World {
             let partitions = self.cluster.get(&name).map_or(0, |topic| topic.ends.len());
             for partition in 0..partitions {
                 let records = self.random.between(0, 3);
-                self.cluster.produce(&name, partition, records);
+                let random = &mut self.random;
+                self.cluster.produce(&name, partition, records, random);
             }
         }
         self.later(700, Event::Produce);
@@ -229,6 +230,12 @@ impl World {
             connection: Connection::default(),
             calls: Default::default(),
             partitions: Default::default(),
+            reader: reader(self.profile.resets_to_latest),
+            handle: 0,
+            session: Default::default(),
+            in_hand: Vec::new(),
+            revocation: None,
+            acknowledged: Default::default(),
             counted: None,
             told: Default::default(),
             told_subscription: Default::default(),
@@ -281,6 +288,11 @@ impl World {
         };
         it.calls.clear();
         it.partitions.clear();
+        it.reader = reader(self.profile.resets_to_latest);
+        it.handle = it.reader.add_handle();
+        it.in_hand.clear();
+        it.revocation = None;
+        it.acknowledged.clear();
         it.counted = None;
         it.told.clear();
         it.requests = 0;

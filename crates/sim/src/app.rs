@@ -1,36 +1,37 @@
-//! What a node does: it steps its member, and its application reads, processes and commits.
+//! What a user's program does: it takes over and releases partitions, takes records, processes them,
+//! and commits. Where it reads and what it may commit is up to its [`Reader`].
+//!
+//! [`Reader`]: kohort_member::reader::Reader
 
-use std::collections::BTreeMap;
-
-use kohort_coordinator::{Reply, Request};
-use kohort_group::assignor::classic::PartitionCounts;
-use kohort_member::{Action, Answer, Member, MemberRequest, StepId};
-use kohort_wire::{ByteString, ErrorCode, Uuid, messages::*};
+use kohort_coordinator::{Reply, Request, inspect::Place};
+use kohort_member::{
+    Action, BufferPool, Member, StepId,
+    reader::{Chunks, CommitStep, CommittedOffset, Decoding, Failure, TopicPartition, by_topic},
+};
+use kohort_wire::{ErrorCode, Uuid, messages::*, records::RecordIter};
 
 use crate::{
     eras::committed_in,
     invariants::Happened,
-    node::{Begin, Call, CallId, Commit, ConnectionId, Held, Key, NodeId},
+    log::place_of,
+    node::{Begin, Call, Commit, Held, InHand, Key, NodeId, Offset},
     profile::Commits,
     world::{Event, World},
 };
 
 /// How long a node waits for an answer that is due at once.
-const REQUEST_TIMEOUT_MS: i64 = 5_000;
+pub(crate) const REQUEST_TIMEOUT_MS: i64 = 5_000;
 
-/// How often an application that lets go of partitions tries to commit.
+/// How often an application tries to commit.
 const COMMIT_TRIES: u32 = 3;
 
-/// After how many requests within a run a member is held to spin.
-const REQUESTS_MAX: u64 = 50_000;
+fn names(keys: &[Key]) -> Vec<TopicPartition> {
+    let keys = keys.iter().cloned();
+    keys.map(TopicPartition::from).collect()
+}
 
-impl Commit {
-    /// The topic of a name that the offsets are of.
-    fn topic_id(&self, topic: &str) -> Uuid {
-        let mut offsets = self.offsets.iter();
-        let found = offsets.find(|offset| *offset.key.0 == *topic);
-        found.map_or(Uuid::ZERO, |offset| offset.topic_id)
-    }
+fn key(name: &TopicPartition) -> Key {
+    (name.topic.clone(), name.partition)
 }
 
 impl World {
@@ -46,6 +47,8 @@ impl World {
         while let Some(action) = self.nodes[node].member.next_action() {
             self.take_action(node, action);
         }
+        let it = &mut self.nodes[node];
+        it.reader.set_member(it.member.identity());
     }
 
     fn take_action(&mut self, node: NodeId, action: Action) {
@@ -56,8 +59,10 @@ impl World {
                 self.note(|| format!("node {node}.{life} takes over {added:?}"));
                 for key in added {
                     let topic_id = self.topic_id(node, &key);
-                    let held = Held::new(topic_id, self.number());
-                    self.nodes[node].partitions.insert(key, held);
+                    let it = &mut self.nodes[node];
+                    let id = it.member.topic_id(&key.0);
+                    it.reader.assign_suspended(&key.clone().into(), id);
+                    it.partitions.insert(key, Held::new(topic_id));
                 }
                 self.check(&Happened::Owns);
                 self.finish_step(node, id, Vec::new());
@@ -68,8 +73,9 @@ impl World {
             }
             Action::Lose { id, partitions } => {
                 self.note(|| format!("node {node}.{life} has lost {partitions:?}"));
-                let held = &mut self.nodes[node].partitions;
-                held.retain(|key, _| !partitions.contains(key));
+                for key in partitions {
+                    self.remove(node, &key);
+                }
                 self.finish_step(node, id, Vec::new());
             }
             Action::ResolveTopics(ids) => self.later(2, Event::Names { node, life, ids }),
@@ -111,19 +117,6 @@ impl World {
         }
     }
 
-    /// The id by which a node names a topic; zero if it says the name.
-    fn said_id(&self, node: NodeId, topic: &str) -> Uuid {
-        let it = &self.nodes[node];
-        let mut held = it
-            .partitions
-            .iter()
-            .filter(|((name, _), _)| **name == *topic);
-        match (it.role.by_id, held.next()) {
-            (true, Some((_, held))) => held.reads,
-            _ => Uuid::ZERO,
-        }
-    }
-
     fn finish_step(&mut self, node: NodeId, step: StepId, revoked: Vec<Key>) {
         let life = self.nodes[node].life;
         let longest = match self.is_calm {
@@ -146,69 +139,131 @@ impl World {
     }
 
     pub(crate) fn step_done(&mut self, node: NodeId, step: StepId, revoked: &[Key]) {
+        for key in revoked {
+            // What was lost and assigned again meanwhile is not what was revoked.
+            let held = self.nodes[node].partitions.get(key);
+            if held.is_some_and(|held| held.is_revoking) {
+                self.remove(node, key);
+            }
+        }
         let it = &mut self.nodes[node];
-        // What was lost and assigned again meanwhile is not what was revoked.
-        it.partitions
-            .retain(|key, held| !(held.is_revoking && revoked.contains(key)));
+        let owned = it.partitions.iter();
+        let owned = owned.filter(|(_, held)| !held.is_revoking);
+        let owned: Vec<Key> = owned.map(|(key, _)| key.clone()).collect();
+        it.reader.resume_assigned(&names(&owned));
         let now = it.clock.read(self.now);
         it.member.done(step, now);
     }
 
-    /// Lets go of partitions, after committing what has been processed.
-    fn revoke(&mut self, node: NodeId, step: StepId, keys: Vec<Key>) {
+    fn remove(&mut self, node: NodeId, key: &Key) {
         let it = &mut self.nodes[node];
-        let mut offsets = Vec::new();
+        it.partitions.remove(key);
+        it.reader.unassign(&key.clone().into(), false);
+    }
+
+    /// Releases partitions: the application finishes the records that it holds, and what is finished
+    /// is committed.
+    fn revoke(&mut self, node: NodeId, step: StepId, keys: Vec<Key>) {
+        if let Some((step, keys)) = self.nodes[node].revocation.take() {
+            self.commit_revoked(node, step, keys);
+        }
+        let it = &mut self.nodes[node];
         for key in &keys {
             if let Some(held) = it.partitions.get_mut(key) {
                 held.is_revoking = true;
-                offsets.extend(held.offset(key));
             }
         }
-        if offsets.is_empty() {
-            return self.finish_step(node, step, keys);
+        it.reader.suspend(&names(&keys));
+        if it.is_leaving || !it.reader.is_held(&names(&keys)) {
+            return self.commit_revoked(node, step, keys);
         }
+        it.revocation = Some((step, keys));
+        let life = it.life;
+        let wait = i64::from(it.role.rebalance_timeout_ms) * 3 / 4;
+        self.later(wait, Event::RevokeNow { node, life, step });
+    }
+
+    /// The application has taken too long to finish its records.
+    pub(crate) fn revoke_now(&mut self, node: NodeId, step: StepId) {
+        let revocation = &mut self.nodes[node].revocation;
+        if let Some((step, keys)) = revocation.take_if(|(waiting, _)| *waiting == step) {
+            self.commit_revoked(node, step, keys);
+        }
+    }
+
+    fn commit_revoked(&mut self, node: NodeId, step: StepId, keys: Vec<Key>) {
+        let offsets = self.nodes[node].reader.to_commit(Some(&names(&keys)));
+        self.begin_commit(node, offsets, Some((step, keys)));
+    }
+
+    fn begin_commit(
+        &mut self,
+        node: NodeId,
+        offsets: Vec<(TopicPartition, CommittedOffset)>,
+        revocation: Option<(StepId, Vec<Key>)>,
+    ) {
+        let it = &mut self.nodes[node];
+        let eras = offsets.iter().filter_map(|(name, _)| {
+            let held = it.partitions.get(&key(name))?;
+            Some((key(name), held.era))
+        });
+        let eras = eras.collect();
+        let asked = offsets
+            .iter()
+            .map(|(name, offset)| (key(name), offset.offset));
+        let asked = asked.collect();
         let commit = Commit {
-            offsets,
-            revocation: Some((step, keys)),
+            commit: it.reader.begin_commit(offsets, Vec::new()),
+            asked,
+            eras,
+            offsets: Vec::new(),
+            revocation,
             tries: 0,
         };
         self.commit(node, commit);
     }
 
     pub(crate) fn commit(&mut self, node: NodeId, mut commit: Commit) {
-        let it = &self.nodes[node];
-        // What was lost meanwhile is not committed, even if it has been given to the node again.
-        commit.offsets.retain(|offset| {
-            let held = it.partitions.get(&offset.key);
-            held.is_some_and(|held| held.lease == offset.lease)
-        });
-        if commit.offsets.is_empty() {
-            return self.commit_ended(node, commit);
-        }
-        let Some(identity) = it.member.identity() else {
-            return self.commit_ended(node, commit);
+        let it = &mut self.nodes[node];
+        let cluster = &self.cluster;
+        let id_of = |topic: &str| cluster.get(topic).map(|topic| topic.id);
+        let step = it.reader.next_commit_step(&mut commit.commit, id_of);
+        let (identity, offsets) = match step {
+            CommitStep::Send(Some(identity), offsets) => (identity, offsets),
+            CommitStep::Wait => {
+                let life = it.life;
+                return self.later(100, Event::CommitAgain { node, life, commit });
+            }
+            CommitStep::Done => return self.commit_ended(node, commit, true),
+            CommitStep::Send(None, _) => return self.commit_ended(node, commit, false),
         };
-        let mut topics: BTreeMap<ByteString, Vec<OffsetCommitRequestPartition>> = BTreeMap::new();
-        for offset in &commit.offsets {
-            let (topic, partition) = &offset.key;
-            let partition = OffsetCommitRequestPartition {
-                partition_index: *partition,
-                committed_offset: offset.offset,
-                committed_metadata: Some(committed_in(offset.era).into()),
-                ..OffsetCommitRequestPartition::default()
-            };
-            topics.entry(topic.clone()).or_default().push(partition);
-        }
-        let topics = topics
-            .into_iter()
-            .map(|(name, partitions)| OffsetCommitRequestTopic {
-                topic_id: match it.role.by_id {
-                    true => commit.topic_id(&name),
-                    false => Uuid::ZERO,
-                },
-                name,
-                partitions,
-            });
+        let by_id = it.role.by_id;
+        let offset = |(name, offset): (TopicPartition, CommittedOffset)| Offset {
+            era: commit.eras.get(&key(&name)).copied().unwrap_or_default(),
+            key: key(&name),
+            topic_id: offset.topic_id.unwrap_or_default(),
+            offset: offset.offset,
+        };
+        commit.offsets = offsets.into_iter().map(offset).collect();
+        let topics = commit.offsets.iter();
+        let topics = topics.map(|offset| (offset.key.clone().into(), offset));
+        let topics = by_topic(topics).into_iter();
+        let topics = topics.map(|(name, partitions)| OffsetCommitRequestTopic {
+            topic_id: match (by_id, partitions.first()) {
+                (true, Some((_, offset))) => offset.topic_id,
+                _ => Uuid::ZERO,
+            },
+            name,
+            partitions: partitions
+                .into_iter()
+                .map(|(partition_index, offset)| OffsetCommitRequestPartition {
+                    partition_index,
+                    committed_offset: offset.offset,
+                    committed_metadata: Some(committed_in(offset.era).into()),
+                    ..OffsetCommitRequestPartition::default()
+                })
+                .collect(),
+        });
         let request = OffsetCommitRequest {
             group_id: (&*it.role.group).into(),
             generation_id_or_member_epoch: identity.epoch,
@@ -224,35 +279,63 @@ impl World {
         self.send(node, Call::Commit(commit), request, REQUEST_TIMEOUT_MS);
     }
 
-    fn commit_answered(&mut self, node: NodeId, mut commit: Commit, reply: Option<Reply>) {
+    pub(crate) fn commit_answered(
+        &mut self,
+        node: NodeId,
+        mut commit: Commit,
+        reply: Option<Reply>,
+    ) {
         let mut is_retriable = reply.is_none();
+        let mut done = rustc_hash::FxHashSet::default();
         if let Some(Reply::OffsetCommit(answer)) = reply {
             for topic in &answer.topics {
                 for partition in &topic.partitions {
                     let key = (topic.name.clone(), partition.partition_index);
-                    let offset = commit.offsets.iter().find(|offset| offset.key == key);
-                    match (partition.error_code, offset) {
-                        (ErrorCode::NONE, Some(offset)) => {
-                            let held = self.nodes[node].partitions.get_mut(&key);
-                            if let Some(held) = held.filter(|held| held.lease == offset.lease) {
-                                held.committed = held.committed.max(offset.offset);
-                            }
+                    match partition.error_code {
+                        ErrorCode::NONE => {
+                            let offset = commit.offsets.iter().find(|o| o.key == key);
+                            let acknowledged = &mut self.nodes[node].acknowledged;
+                            acknowledged.extend(offset.map(|o| (key.clone(), o.offset)));
+                            done.insert(key.into());
                         }
-                        (ErrorCode::STALE_MEMBER_EPOCH, _) => is_retriable = true,
-                        (code, _) => is_retriable |= code.is_retriable(),
+                        ErrorCode::STALE_MEMBER_EPOCH => is_retriable = true,
+                        code => is_retriable |= code.is_retriable(),
                     }
                 }
             }
         }
+        let it = &mut self.nodes[node];
+        it.reader.committed(&mut commit.commit, &done);
         commit.tries += 1;
-        if commit.revocation.is_some() && is_retriable && commit.tries < COMMIT_TRIES {
-            let life = self.nodes[node].life;
-            return self.later(100, Event::CommitAgain { node, life, commit });
+        if commit.commit.is_empty() || is_retriable && commit.tries < COMMIT_TRIES {
+            let life = it.life;
+            let ms = match commit.commit.is_empty() {
+                true => 0,
+                false => self.random.between(50, 300),
+            };
+            return self.later(ms, Event::CommitAgain { node, life, commit });
         }
-        self.commit_ended(node, commit);
+        self.commit_ended(node, commit, false);
     }
 
-    fn commit_ended(&mut self, node: NodeId, commit: Commit) {
+    /// `is_done` unless the application gives up.
+    fn commit_ended(&mut self, node: NodeId, mut commit: Commit, is_done: bool) {
+        let it = &mut self.nodes[node];
+        it.reader.end_commit(&mut commit.commit);
+        if is_done && commit.commit.lost().is_empty() {
+            for (key, offset) in &commit.asked {
+                let later = (key.clone(), *offset)..=(key.clone(), i64::MAX);
+                let is_acknowledged = it.acknowledged.range(later).next().is_some();
+                if let Some(held) = it.partitions.get_mut(key) {
+                    held.reported = held.reported.max(*offset);
+                }
+                if !is_acknowledged {
+                    let name = it.name(node);
+                    let problem = format!("{name} has committed {offset} of {key:?}, it is told");
+                    return self.fail("a commit succeeds only if the coordinator has it", problem);
+                }
+            }
+        }
         if let Some((step, keys)) = commit.revocation {
             self.finish_step(node, step, keys);
         }
@@ -268,419 +351,308 @@ impl World {
         }
         let now = self.nodes[node].clock.read(self.now);
         self.nodes[node].member.polled(now);
-        self.find_again(node);
-        self.ask_for_offsets(node);
-        self.process(node);
+        self.finish(node);
+        self.read_on(node);
+        self.take_records(node);
+        if self.nodes[node].role.commits == Commits::Sync {
+            self.finish(node);
+        }
         let it = &self.nodes[node];
-        let is_committing = it
-            .calls
-            .values()
-            .any(|call| matches!(call, Call::Commit(_)));
+        let mut calls = it.calls.values();
+        let is_committing = calls.any(|call| matches!(call, Call::Commit(_)));
         let is_due = match it.role.commits {
             Commits::Sync => true,
             Commits::Auto => it.last_auto_commit + 1_000 <= self.now,
             // At the end of a run everything is to be committed.
             Commits::OnRevoke => self.is_calm,
         };
-        if is_committing || !is_due || it.is_leaving {
+        if !is_due || it.is_leaving || is_committing && self.random.percent(60) {
             return;
         }
-        let held = it.partitions.iter().filter(|(_, held)| !held.is_revoking);
-        let offsets: Vec<_> = held.filter_map(|(key, held)| held.offset(key)).collect();
-        self.nodes[node].last_auto_commit = self.now;
+        let it = &mut self.nodes[node];
+        it.last_auto_commit = self.now;
+        let offsets = it.reader.to_commit(None);
         if !offsets.is_empty() {
-            let commit = Commit {
-                offsets,
-                revocation: None,
-                tries: 0,
-            };
-            self.commit(node, commit);
+            self.begin_commit(node, offsets, None);
         }
     }
 
-    /// Where an application begins that has no offset, or one whose record is gone.
-    fn reset(&self, topic_id: Uuid, partition: i32) -> i64 {
-        match self.profile.resets_to_latest {
-            true => self.cluster.end(topic_id, partition).unwrap_or_default(),
-            false => self.cluster.start(topic_id, partition),
-        }
-    }
-
-    fn process(&mut self, node: NodeId) {
-        self.reset_out_of_range(node);
-        let records_max = self.random.between(1, 20);
-        let it = &mut self.nodes[node];
-        for ((_, partition), held) in &mut it.partitions {
-            let (Some(position), false) = (held.position, held.is_revoking) else {
-                continue;
-            };
-            let place = (held.reads, *partition);
-            let Some(end) = self.cluster.end(held.reads, *partition) else {
-                continue;
-            };
-            let to = end.min(position + records_max);
-            if to > position {
-                self.ledger
-                    .process(&it.role.group, place, held.era, position, to);
-                held.position = Some(to);
-            }
-        }
-    }
-
-    /// What was to be read next has been removed: the client goes on where it says (what is skipped
-    /// then, it means to skip).
-    fn reset_out_of_range(&mut self, node: NodeId) {
+    /// The application finishes the records that it holds.
+    fn finish(&mut self, node: NodeId) {
         let group = self.nodes[node].role.group.clone();
-        let held = self.nodes[node].partitions.iter();
-        let out_of_range: Vec<Key> = held
-            .filter(|((_, partition), held)| {
-                let start = self.cluster.start(held.reads, *partition);
-                held.position.is_some_and(|position| position < start)
-            })
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in out_of_range {
-            let reads = self.nodes[node].partitions[&key].reads;
-            let offset = self.reset(reads, key.1);
-            if let Some(held) = self.nodes[node].partitions.get_mut(&key) {
-                held.position = Some(offset);
-                let (place, era) = ((reads, key.1), held.era);
-                self.ledger.skip(&group, place, era, offset);
+        for InHand { place, era, offset } in std::mem::take(&mut self.nodes[node].in_hand) {
+            let done = self.ledger.account(&group, place).done;
+            let logs = &self.cluster.logs;
+            let from = match offset <= logs.next_record(place, done) {
+                true => done.min(offset),
+                false => offset,
+            };
+            let to = logs.next_record(place, offset + 1);
+            self.ledger.process(&group, place, era, from, to);
+        }
+        let it = &mut self.nodes[node];
+        it.reader.finish(it.handle);
+        let revoked = it.revocation.take();
+        if let Some((step, keys)) = revoked {
+            match self.nodes[node].reader.is_held(&names(&keys)) {
+                true => self.nodes[node].revocation = Some((step, keys)),
+                false => self.commit_revoked(node, step, keys),
             }
         }
     }
 
-    /// Asks where to begin, for partitions of which that is not known.
-    fn ask_for_offsets(&mut self, node: NodeId) {
+    fn take_records(&mut self, node: NodeId) {
+        let records_max = self.random.between(1, 20) as usize;
         let it = &mut self.nodes[node];
-        let Some(identity) = it.member.identity() else {
+        let decoding = Decoding {
+            check_crcs: true,
+            decompressed_bytes_max: 1 << 20,
+            buffers: BufferPool::new(1, 1),
+        };
+        let mut chunks = Chunks::default();
+        while chunks.count < records_max {
+            let Some(mut delivery) = it.reader.begin_delivery() else {
+                break;
+            };
+            delivery.decode(&mut chunks, records_max, &decoding);
+            it.reader.end_delivery(delivery, &mut chunks, it.handle);
+        }
+        while let Some(error) = it.reader.next_error() {
+            self.trace
+                .note(self.now, || format!("node {node} is told {error:?}"));
+        }
+        for (name, chunk) in chunks.chunks {
+            let records = RecordIter::new(&chunk.header, &chunk.bytes);
+            for record in records
+                .flatten()
+                .filter(|record| record.offset >= chunk.from)
+            {
+                let said = record.value.and_then(place_of);
+                if let Err(problem) = self.hand_out(node, &name, record.offset, said) {
+                    let name = self.nodes[node].name(node);
+                    return self.fail(
+                        "the right records are delivered",
+                        format!("{name}: {problem}"),
+                    );
+                }
+            }
+        }
+        self.read_on(node);
+    }
+
+    /// A record is given to the application.
+    fn hand_out(
+        &mut self,
+        node: NodeId,
+        name: &TopicPartition,
+        offset: i64,
+        said: Option<(Place, i64)>,
+    ) -> Result<(), String> {
+        let it = &mut self.nodes[node];
+        let Some(held) = it.partitions.get(&key(name)) else {
+            return Err(format!("{name} is not assigned"));
+        };
+        let place = (held.reads, name.partition);
+        if held.is_revoking {
+            return Err(format!("{name} is being revoked"));
+        }
+        if said != Some((place, offset)) {
+            return Err(format!("{name} at {offset} of {place:?} is {said:?}"));
+        }
+        if !self.cluster.logs.is_record(place, offset) {
+            return Err(format!("{name} at {offset} was aborted"));
+        }
+        let era = held.era;
+        it.in_hand.push(InHand { place, era, offset });
+        Ok(())
+    }
+
+    /// Asks the coordinator what is committed.
+    pub(crate) fn find_committed(&mut self, node: NodeId, asked: Vec<(TopicPartition, u64)>) {
+        let it = &mut self.nodes[node];
+        let now = it.clock.read(self.now);
+        let Some(identity) = it.reader.member().cloned() else {
+            for (name, lease) in asked {
+                let failure = Failure::from(ErrorCode::UNKNOWN_MEMBER_ID);
+                it.reader.find_committed_failed(&name, lease, failure, now);
+            }
             return;
         };
-        let mut asked = Vec::new();
-        let mut topics: BTreeMap<ByteString, Vec<i32>> = BTreeMap::new();
-        for (key, held) in &mut it.partitions {
-            if held.position.is_none() && !held.is_fetching && !held.is_revoking {
-                held.is_fetching = true;
-                asked.push(Begin {
-                    key: key.clone(),
-                    lease: held.lease,
-                    era: 0,
-                    is_committed: false,
-                    is_there: false,
-                });
-                topics.entry(key.0.clone()).or_default().push(key.1);
-            }
-        }
-        if asked.is_empty() {
-            return;
-        }
-        let topics = topics
-            .into_iter()
-            .map(|(name, partition_indexes)| OffsetFetchRequestTopics {
-                topic_id: self.said_id(node, &name),
-                name,
-                partition_indexes,
-            });
+        let ids = it.reader.topic_ids(asked.iter().map(|(name, _)| name));
+        let by_id = it.role.by_id;
+        let topics = by_topic(asked.iter().cloned()).into_iter();
+        let topics = topics.map(|(name, partitions)| OffsetFetchRequestTopics {
+            topic_id: match by_id {
+                true => ids.get(&name).copied().unwrap_or_default(),
+                false => Uuid::ZERO,
+            },
+            name,
+            partition_indexes: partitions.into_iter().map(|(p, _)| p).collect(),
+        });
+        let topics = topics.collect();
+        let begins = asked.into_iter().map(|(name, lease)| Begin {
+            assignment: it.reader.assignment(&name),
+            key: key(&name),
+            lease,
+            era: 0,
+            is_committed: false,
+        });
+        let begins = begins.collect();
         let (member_id, member_epoch) = match identity.consumer_protocol {
             true => (Some(identity.member_id), identity.epoch),
             false => (None, -1),
         };
         let request = Request::OffsetFetch {
             request: OffsetFetchRequestGroup {
-                group_id: (&*self.nodes[node].role.group).into(),
+                group_id: (&*it.role.group).into(),
                 member_id,
                 member_epoch,
-                topics: Some(topics.collect()),
+                topics: Some(topics),
             },
             require_stable: true,
         };
-        self.send(node, Call::Offsets(asked), request, REQUEST_TIMEOUT_MS);
+        self.send(node, Call::Offsets(begins), request, REQUEST_TIMEOUT_MS);
     }
 
-    fn offsets_answered(&mut self, node: NodeId, asked: &[Begin], reply: Option<Reply>) {
-        for begin in asked {
-            let held = self.nodes[node].partitions.get_mut(&begin.key);
-            if let Some(held) = held.filter(|held| held.lease == begin.lease) {
-                held.is_fetching = false;
-            }
-        }
-        let Some(Reply::OffsetFetch(answer)) = reply else {
-            return;
-        };
-        if answer.error_code.is_error() {
-            return;
-        }
-        for topic in &answer.topics {
-            for partition in &topic.partitions {
-                let key = (topic.name.clone(), partition.partition_index);
-                let reads = self.nodes[node].partitions.get(&key).map(|held| held.reads);
-                let reset = self.reset(reads.unwrap_or_default(), key.1);
-                let (Some(begin), Some(held)) = (
-                    asked.iter().find(|begin| begin.key == key),
-                    self.nodes[node].partitions.get_mut(&key),
-                ) else {
-                    continue;
-                };
-                if held.lease != begin.lease
-                    || held.position.is_some()
-                    || partition.error_code.is_error()
-                {
-                    continue;
-                }
-                let finds_nothing = partition.committed_offset < 0;
-                // A member of the classic protocol may have been assigned, by name, a partition that
-                // a topic created again does not have yet. Where to begin in it is asked again.
-                if finds_nothing && !begin.is_there {
-                    continue;
-                }
-                let offset = match finds_nothing {
-                    true => reset,
-                    false => partition.committed_offset,
-                };
-                held.position = Some(offset);
-                held.committed = offset;
-                held.era = begin.era;
-                let (place, era) = ((held.reads, key.1), begin.era);
-                let is_committed = begin.is_committed;
-                if place.0.is_zero() {
-                    continue;
-                }
-                let life = self.nodes[node].life;
-                self.note(|| format!("node {node}.{life} begins {key:?} at {offset}, era {era}"));
-                self.check(&Happened::Begins {
-                    node,
-                    place,
-                    era,
-                    offset,
-                    finds_nothing,
-                    is_committed,
-                });
-                if finds_nothing {
-                    let group = &self.nodes[node].role.group;
-                    self.ledger.skip(group, place, era, offset);
-                }
-            }
-        }
-    }
-
-    fn send_member(&mut self, node: NodeId, id: u64, request: MemberRequest) {
-        let it = &mut self.nodes[node];
-        it.requests += 1;
-        let timeout_ms = match &request {
-            MemberRequest::Join(_) | MemberRequest::Sync(_) => {
-                i64::from(it.role.rebalance_timeout_ms) + REQUEST_TIMEOUT_MS
-            }
-            _ => REQUEST_TIMEOUT_MS,
-        };
-        let request = match request {
-            MemberRequest::ConsumerHeartbeat(request) => Request::ConsumerGroupHeartbeat {
-                version: 1,
-                request,
-            },
-            MemberRequest::Join(request) => Request::JoinGroup {
-                version: 9,
-                request,
-            },
-            MemberRequest::Sync(request) => Request::SyncGroup {
-                version: 5,
-                request,
-            },
-            MemberRequest::Heartbeat(request) => Request::Heartbeat { request },
-            MemberRequest::Leave(request) => Request::LeaveGroup {
-                version: 5,
-                request,
-            },
-        };
-        if self.nodes[node].requests > REQUESTS_MAX {
-            let name = self.nodes[node].name(node);
-            self.fail("no member spins", format!("{name} sends without end"));
-        }
-        self.send(node, Call::Member(id), request, timeout_ms);
-    }
-
-    fn send(&mut self, node: NodeId, call: Call, request: Request, timeout_ms: i64) {
-        let id = self.number();
-        let is_lost = !self.is_calm && self.random.percent(self.profile.loss_percent);
-        let ms = self.random.between(1, self.profile.latency_ms);
-        let it = &mut self.nodes[node];
-        it.calls.insert(id, call);
-        let life = it.life;
-        let connection = it.connection.id;
-        it.connection.last_request_at = it.connection.last_request_at.max(self.now + ms);
-        let at = it.connection.last_request_at;
-        let cut = |call| Event::Cut {
-            node,
-            life,
-            connection,
-            call,
-        };
-        if is_lost {
-            self.note(|| format!("a request of node {node}.{life} is lost"));
-            return self.at(at, cut(None));
-        }
-        let event = Event::Arrive {
-            node,
-            life,
-            connection,
-            call: id,
-            request,
-            is_ghost: false,
-        };
-        self.at(at, event);
-        self.later(timeout_ms, cut(Some(id)));
-    }
-
-    pub(crate) fn cut_if(
+    pub(crate) fn offsets_answered(
         &mut self,
         node: NodeId,
-        life: u64,
-        connection: ConnectionId,
-        call: Option<CallId>,
-    ) {
-        let it = &self.nodes[node];
-        let is_open = it.life == life && it.is_alive && it.connection.id == connection;
-        if is_open && call.is_none_or(|call| it.calls.contains_key(&call)) {
-            self.cut(node, true);
-        }
-    }
-
-    /// A connection ends: nothing that was on its way is answered, and what it still holds may
-    /// arrive, much later perhaps.
-    pub(crate) fn cut(&mut self, node: NodeId, may_haunt: bool) {
-        let number = self.number();
-        let old = std::mem::take(&mut self.nodes[node].connection);
-        self.nodes[node].connection.id = number;
-        let ms = *self.random.one_of(&[0, 5, 1_000]);
-        self.later(ms, Event::Closed(old.id));
-        if may_haunt && self.random.percent(self.profile.ghost_percent) {
-            let ms = *self.random.one_of(&[0, 10, 300, 5_000, 40_000]);
-            self.ghosts.insert(old.id, ms);
-        }
-        let life = self.nodes[node].life;
-        let calls: Vec<CallId> = self.nodes[node].calls.keys().copied().collect();
-        let mut ms = self.random.between(1, 100);
-        for call in calls {
-            ms += 1;
-            self.later(ms, Event::Failed { node, life, call });
-        }
-    }
-
-    pub(crate) fn call_failed(&mut self, node: NodeId, call: CallId) {
-        if let Some(call) = self.nodes[node].calls.remove(&call) {
-            self.call_ended(node, call, None);
-        }
-    }
-
-    pub(crate) fn answered(
-        &mut self,
-        node: NodeId,
-        connection: ConnectionId,
-        call: CallId,
+        asked: Vec<Begin>,
         reply: Option<Reply>,
     ) {
-        if self.nodes[node].connection.id != connection {
-            return;
-        }
-        if let Some(call) = self.nodes[node].calls.remove(&call) {
-            self.call_ended(node, call, reply);
-        }
-    }
-
-    fn call_ended(&mut self, node: NodeId, call: Call, reply: Option<Reply>) {
-        let id = match call {
-            Call::Member(id) => id,
-            Call::Offsets(asked) => return self.offsets_answered(node, &asked, reply),
-            Call::Commit(commit) => return self.commit_answered(node, commit, reply),
-        };
-        let it = &mut self.nodes[node];
-        let now = it.clock.read(self.now);
         let answer = match reply {
-            Some(Reply::ConsumerGroupHeartbeat(answer)) => {
-                if let Some(assignment) = &answer.assignment {
-                    let topics = assignment.topic_partitions.iter();
-                    it.told = topics
-                        .flat_map(|topic| topic.partitions.iter().map(|p| (topic.topic_id, *p)))
-                        .collect();
-                }
-                Answer::ConsumerHeartbeat(answer)
-            }
-            Some(Reply::JoinGroup(answer)) => Answer::Join(answer),
-            Some(Reply::SyncGroup(answer)) => Answer::Sync(answer),
-            Some(Reply::Heartbeat(answer)) => Answer::Heartbeat(answer),
-            Some(Reply::LeaveGroup(answer)) => Answer::Leave(answer),
-            _ => return it.member.failed(id, 100, now),
+            Some(Reply::OffsetFetch(answer)) => Some(answer),
+            _ => None,
         };
-        it.member.answered(id, answer, now);
-    }
-
-    pub(crate) fn names(&mut self, node: NodeId, ids: Vec<Uuid>) {
-        let (mut names, mut missing) = (BTreeMap::new(), Vec::new());
-        for id in ids {
-            match (self.cluster.by_id(id), self.cluster.name(id)) {
-                (Some(_), Some(name)) => {
-                    names.insert(id, name.clone());
+        let unanswered = Failure {
+            code: None,
+            is_retriable: true,
+        };
+        for begin in asked {
+            let it = &mut self.nodes[node];
+            let name = TopicPartition::from(begin.key.clone());
+            let now = it.clock.read(self.now);
+            let result = match &answer {
+                Some(answer) if answer.error_code.is_error() => Err(answer.error_code.into()),
+                Some(answer) => {
+                    let topics = answer.topics.iter().filter(|t| t.name == begin.key.0);
+                    let mut partitions = topics.flat_map(|topic| &topic.partitions);
+                    match partitions.find(|p| p.partition_index == begin.key.1) {
+                        Some(p) if p.error_code.is_error() => Err(p.error_code.into()),
+                        Some(p) => Ok((p.committed_offset >= 0).then_some(p.committed_offset)),
+                        None => Err(unanswered),
+                    }
                 }
-                _ => missing.push(id),
+                None => Err(unanswered),
+            };
+            match result {
+                Err(failure) => {
+                    it.reader
+                        .find_committed_failed(&name, begin.lease, failure, now);
+                }
+                Ok(committed) => self.offset_answered(node, begin, &name, committed),
             }
         }
+        self.read_on(node);
+    }
+
+    fn offset_answered(
+        &mut self,
+        node: NodeId,
+        begin: Begin,
+        name: &TopicPartition,
+        committed: Option<i64>,
+    ) {
         let it = &mut self.nodes[node];
-        let now = it.clock.read(self.now);
-        it.member.topics(&names, now);
-        let life = it.life;
-        if !missing.is_empty() {
-            let ids = missing;
-            self.later(500, Event::Names { node, life, ids });
-        }
-    }
-
-    pub(crate) fn counts(&mut self, node: NodeId, topics: Vec<ByteString>) {
-        let counts = self.counts_of(&topics);
-        let it = &mut self.nodes[node];
-        it.counted = Some((topics, counts.clone()));
-        it.member.partition_counts(counts);
-    }
-
-    fn counts_of(&self, topics: &[ByteString]) -> PartitionCounts {
-        let counts = topics.iter().filter_map(|topic| {
-            let count = self.cluster.get(topic)?.ends.len() as i32;
-            Some((topic.clone(), count))
-        });
-        counts.collect()
-    }
-
-    /// A classic member keeps a partition when its topic is created again under the same name: it
-    /// begins anew.
-    fn find_again(&mut self, node: NodeId) {
-        let lease = self.number();
-        let it = &mut self.nodes[node];
-        if let Member::Classic(_) = it.member {
-            for ((topic, _), held) in &mut it.partitions {
-                if let Some(known) = self.cluster.get(topic)
-                    && held.reads != known.id
-                {
-                    *held = Held {
-                        reads: known.id,
-                        is_revoking: held.is_revoking,
-                        is_disowned: held.is_disowned,
-                        ..Held::new(held.topic_id, lease)
-                    };
-                }
-            }
-        }
-    }
-
-    /// As the client does it: a leader that has assigned looks whether there are other partitions.
-    pub(crate) fn metadata_changed(&mut self, node: NodeId) {
-        let Some((topics, counted)) = &self.nodes[node].counted else {
+        let is_same = it.reader.assignment(name) == begin.assignment;
+        let before = it.reader.position(name);
+        let offset = committed.map(CommittedOffset::new);
+        it.reader
+            .committed_found(name, begin.lease, offset.as_ref());
+        let held = it.partitions.get_mut(&begin.key);
+        let Some(held) = held.filter(|_| is_same && before == Some(None)) else {
             return;
         };
-        if self.counts_of(topics) != *counted {
-            let it = &mut self.nodes[node];
-            it.counted = None;
-            let now = it.clock.read(self.now);
-            if let Member::Classic(member) = &mut it.member {
-                member.metadata_changed(now);
+        held.era = begin.era;
+        let place = (held.reads, begin.key.1);
+        let Some(offset) = committed else {
+            held.begin = Some(begin);
+            return;
+        };
+        self.begins(node, place, &begin, offset, false);
+    }
+
+    /// An application begins where its client says: nothing is committed, or the record at its
+    /// position is gone. What is skipped then, it means to skip.
+    pub(crate) fn starts_where_client_says(
+        &mut self,
+        node: NodeId,
+        key: &Key,
+        place: Place,
+        before: Option<i64>,
+        offset: i64,
+    ) {
+        let start = self.cluster.start(place.0, place.1);
+        let Some(held) = self.nodes[node].partitions.get_mut(key) else {
+            return;
+        };
+        let era = held.era;
+        let begin = held.begin.take();
+        let is_new = held.is_replacement;
+        if let Some(begin) = &begin {
+            self.begins(node, place, begin, offset, true);
+        }
+        // All records of a topic that was created anew while it was read are new.
+        let may_skip = begin.is_some() || before.is_none_or(|before| before < start);
+        if may_skip && (!is_new || before.is_some()) {
+            let group = &self.nodes[node].role.group;
+            self.ledger.skip(group, place, era, offset);
+        }
+    }
+
+    fn begins(
+        &mut self,
+        node: NodeId,
+        place: Place,
+        begin: &Begin,
+        offset: i64,
+        finds_nothing: bool,
+    ) {
+        if place.0.is_zero() {
+            return;
+        }
+        let (key, era) = (&begin.key, begin.era);
+        let life = self.nodes[node].life;
+        self.note(|| format!("node {node}.{life} begins {key:?} at {offset}, era {era}"));
+        self.check(&Happened::Begins {
+            node,
+            place,
+            era,
+            offset,
+            finds_nothing,
+            is_committed: begin.is_committed,
+        });
+    }
+
+    /// Notes which topics the reader reads.
+    pub(crate) fn note_topics(&mut self, node: NodeId) {
+        let it = &mut self.nodes[node];
+        for (key, held) in &mut it.partitions {
+            let name = TopicPartition::from(key.clone());
+            let ids = it.reader.topic_ids([&name]);
+            let Some(id) = ids.get(&key.0).copied() else {
+                continue;
+            };
+            if held.reads != id {
+                *held = Held {
+                    reads: id,
+                    is_replacement: held.is_known,
+                    is_revoking: held.is_revoking,
+                    is_disowned: held.is_disowned,
+                    ..Held::new(held.topic_id)
+                };
             }
+            held.is_known = true;
         }
     }
 }

@@ -293,7 +293,7 @@ impl World {
                 continue;
             }
             let end = self.cluster.end(place.0, place.1)?;
-            let done = self.ledger.account(group, place).done;
+            let done = self.done(group, place);
             if done < end {
                 return Some(format!(
                     "{place:?} has {end} records, and {done} are processed"

@@ -9,6 +9,8 @@ use kohort_coordinator::{LogStarts, Topic, Topics, inspect::Place};
 use kohort_member::Millis;
 use kohort_wire::{ByteString, Uuid};
 
+use crate::{log::Logs, random::Random};
+
 /// The topics of the cluster, and how many records each partition has. A record is known by its
 /// topic's id, its partition and its offset; more it does not need to have.
 #[derive(Debug, Default)]
@@ -17,6 +19,7 @@ pub(crate) struct Cluster {
     /// The names of all topics that there ever were.
     names: BTreeMap<Uuid, ByteString>,
     starts: Arc<Starts>,
+    pub(crate) logs: Logs,
     version: i64,
     ids: u128,
 }
@@ -71,11 +74,18 @@ impl Cluster {
         }
     }
 
-    pub(crate) fn produce(&mut self, name: &str, partition: usize, records: i64) {
+    pub(crate) fn produce(
+        &mut self,
+        name: &str,
+        partition: usize,
+        records: i64,
+        random: &mut Random,
+    ) {
         if let Some(topic) = self.topics.get_mut(name)
             && let Some(end) = topic.ends.get_mut(partition)
         {
-            *end += records;
+            let place = (topic.id, partition as i32);
+            *end = self.logs.append(place, records, random);
         }
     }
 

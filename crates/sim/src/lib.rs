@@ -5,12 +5,15 @@
 
 mod adversary;
 mod app;
+mod calls;
 mod calm;
 mod cluster;
 mod coordinator;
 mod eras;
+mod fetches;
 mod invariants;
 mod ledger;
+mod log;
 pub mod model;
 mod node;
 mod profile;

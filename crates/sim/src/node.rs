@@ -1,6 +1,9 @@
 //! A node: a process with a member of a group, and the application that it serves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use kohort_coordinator::{Request, inspect::Place};
 use kohort_group::{
@@ -10,10 +13,14 @@ use kohort_group::{
 use kohort_member::{
     ClassicConfig, ClassicMember, ConsumerMember, ConsumerMemberConfig, Member, Millis, RequestId,
     StepId, Subscription,
+    reader::{HandleId, OffsetReset, Reader, ReaderConfig},
 };
 use kohort_wire::{ByteString, Uuid};
 
-use crate::profile::{Commits, Kind};
+use crate::{
+    fetches::FetchSession,
+    profile::{Commits, Kind},
+};
 
 /// A partition by the name of its topic: what applications speak of.
 pub(crate) type Key = (ByteString, i32);
@@ -60,6 +67,15 @@ pub(crate) struct Node {
     pub(crate) connection: Connection,
     pub(crate) calls: BTreeMap<CallId, Call>,
     pub(crate) partitions: BTreeMap<Key, Held>,
+    pub(crate) reader: Reader,
+    pub(crate) handle: HandleId,
+    pub(crate) session: FetchSession,
+    /// The records that the application was given and has not finished.
+    pub(crate) in_hand: Vec<InHand>,
+    /// A revocation that waits for the application to finish its records.
+    pub(crate) revocation: Option<(StepId, Vec<Key>)>,
+    /// The commits that the coordinator has acknowledged.
+    pub(crate) acknowledged: BTreeSet<(Key, i64)>,
     /// As the leader: how many partitions there were when they were last assigned.
     pub(crate) counted: Option<(Vec<ByteString>, PartitionCounts)>,
     /// What it was last told to own, as a member of the consumer protocol.
@@ -77,21 +93,22 @@ pub(crate) struct Node {
 }
 
 /// A partition that an application has.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Held {
     /// The topic that it was given.
     pub(crate) topic_id: Uuid,
     /// The topic that it reads: for a classic member another one, when there is another of the name.
     pub(crate) reads: Uuid,
-    /// The next record to be processed; `None` until the committed offset is known.
-    pub(crate) position: Option<i64>,
-    pub(crate) committed: i64,
+    /// Whether its reader knows which topic it reads.
+    pub(crate) is_known: bool,
+    /// Whether the topic was created anew while it was read.
+    pub(crate) is_replacement: bool,
     /// How often the partition had been rewound when it was begun.
     pub(crate) era: u64,
-    /// No other time that the partition was given to the application has the same: an answer that
-    /// was meant for an earlier time is dropped.
-    pub(crate) lease: u64,
-    pub(crate) is_fetching: bool,
+    /// Set if nothing is committed, until its client says where to begin.
+    pub(crate) begin: Option<Begin>,
+    /// The highest offset whose commit has succeeded.
+    pub(crate) reported: i64,
     /// Being let go of: nothing more is processed.
     pub(crate) is_revoking: bool,
     /// The coordinator has been told, by a request that came late from a connection that had been
@@ -100,33 +117,21 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// What is to be committed, if there is something new.
-    pub(crate) fn offset(&self, key: &Key) -> Option<Offset> {
-        let offset = self
-            .position
-            .filter(|position| *position > self.committed)?;
-        Some(Offset {
-            key: key.clone(),
-            topic_id: self.reads,
-            offset,
-            era: self.era,
-            lease: self.lease,
-        })
-    }
-
-    pub(crate) fn new(topic_id: Uuid, lease: u64) -> Held {
+    pub(crate) fn new(topic_id: Uuid) -> Held {
         Held {
             topic_id,
             reads: topic_id,
-            position: None,
-            committed: 0,
-            era: 0,
-            lease,
-            is_fetching: false,
-            is_revoking: false,
-            is_disowned: false,
+            ..Held::default()
         }
     }
+}
+
+/// A record that an application was given and has not finished.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InHand {
+    pub(crate) place: Place,
+    pub(crate) era: u64,
+    pub(crate) offset: i64,
 }
 
 /// What a node has asked, and not been answered yet.
@@ -141,13 +146,12 @@ pub(crate) enum Call {
 #[derive(Debug, Clone)]
 pub(crate) struct Begin {
     pub(crate) key: Key,
+    pub(crate) assignment: Option<u64>,
     pub(crate) lease: u64,
     /// How often it had been rewound when the coordinator answered.
     pub(crate) era: u64,
     /// Whether something was committed then.
     pub(crate) is_committed: bool,
-    /// Whether the partition existed then.
-    pub(crate) is_there: bool,
 }
 
 /// An offset to be committed.
@@ -158,12 +162,17 @@ pub(crate) struct Offset {
     pub(crate) topic_id: Uuid,
     pub(crate) offset: i64,
     pub(crate) era: u64,
-    pub(crate) lease: u64,
 }
 
 /// A commit under way.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Commit {
+    pub(crate) commit: kohort_member::reader::Commit,
+    /// What it is about.
+    pub(crate) asked: Vec<(Key, i64)>,
+    /// In which era each partition was begun.
+    pub(crate) eras: BTreeMap<Key, u64>,
+    /// What was last sent.
     pub(crate) offsets: Vec<Offset>,
     /// The revocation that waits for it.
     pub(crate) revocation: Option<(StepId, Vec<Key>)>,
@@ -234,6 +243,28 @@ impl Role {
             }
         }
     }
+}
+
+/// The reader of a process that has just started.
+pub(crate) fn reader(resets_to_latest: bool) -> Reader {
+    let mut reader = Reader::new(ReaderConfig {
+        has_group: true,
+        committed_only: true,
+        offset_reset: match resets_to_latest {
+            true => OffsetReset::Latest,
+            false => OffsetReset::Earliest,
+        },
+        rack: ByteString::new(),
+        fetch_bytes_min: 1,
+        fetch_wait_max: Duration::from_millis(500),
+        fetch_bytes_max: 1 << 20,
+        partition_fetch_bytes_max: 1 << 20,
+        prefetch_bytes_max: 1 << 20,
+        metadata_max_age: Duration::from_secs(300),
+        backoff: Box::new(|_| Duration::from_millis(100)),
+    });
+    reader.set_subscribed(true);
+    reader
 }
 
 impl Node {

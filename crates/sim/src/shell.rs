@@ -536,7 +536,6 @@ impl World {
                 let id = id.or(named.map(|known| known.id));
                 let place = id.map(|id| (id, begin.key.1));
                 if let Some(place) = place {
-                    begin.is_there = self.cluster.end(place.0, place.1).is_some();
                     begin.era = self.eras.live(&group, place);
                     let account = self.ledger.account(&group, place);
                     begin.is_committed = account.is_committed && account.era == begin.era;

@@ -5,10 +5,16 @@ use std::{
     hash::Hasher,
 };
 
-use kohort_coordinator::{Reply, Request};
+use kohort_coordinator::{Reply, Request, inspect::Place};
 use kohort_group::Id;
-use kohort_member::{Millis, StepId};
-use kohort_wire::{ByteString, Uuid};
+use kohort_member::{
+    Millis, StepId,
+    reader::{Target, TopicPartition},
+};
+use kohort_wire::{
+    ByteString, Uuid,
+    messages::{FetchRequest, FetchResponse},
+};
 use rustc_hash::FxHasher;
 
 use crate::{
@@ -78,6 +84,31 @@ pub(crate) enum Event {
         life: u64,
         commit: crate::node::Commit,
     },
+    /// The application has had long enough to finish records of revoked partitions.
+    RevokeNow {
+        node: NodeId,
+        life: u64,
+        step: StepId,
+    },
+    /// A fetch gets to the broker, or has waited there.
+    Fetch {
+        node: NodeId,
+        life: u64,
+        request: Box<FetchRequest>,
+        waits_until: Millis,
+    },
+    /// The response to a fetch gets to the node; `None`: it is lost.
+    Fetched {
+        node: NodeId,
+        life: u64,
+        response: Box<Option<FetchResponse>>,
+    },
+    /// Offsets are looked up.
+    FindOffsets {
+        node: NodeId,
+        life: u64,
+        asked: Vec<(TopicPartition, Target, u64)>,
+    },
     Names {
         node: NodeId,
         life: u64,
@@ -138,6 +169,10 @@ impl Event {
             | Event::Poll { node, .. }
             | Event::StepDone { node, .. }
             | Event::CommitAgain { node, .. }
+            | Event::RevokeNow { node, .. }
+            | Event::Fetch { node, .. }
+            | Event::Fetched { node, .. }
+            | Event::FindOffsets { node, .. }
             | Event::Names { node, .. }
             | Event::Counts { node, .. }
             | Event::Metadata { node, .. } => Some(*node),
@@ -304,6 +339,10 @@ impl World {
             | Event::Poll { node, life }
             | Event::StepDone { node, life, .. }
             | Event::CommitAgain { node, life, .. }
+            | Event::RevokeNow { node, life, .. }
+            | Event::Fetch { node, life, .. }
+            | Event::Fetched { node, life, .. }
+            | Event::FindOffsets { node, life, .. }
             | Event::Names { node, life, .. }
             | Event::Counts { node, life, .. }
             | Event::Metadata { node, life } => (*node, *life),
@@ -328,6 +367,14 @@ impl World {
             Event::Poll { .. } => self.poll(node),
             Event::StepDone { step, revoked, .. } => self.step_done(node, step, &revoked),
             Event::CommitAgain { commit, .. } => self.commit(node, commit),
+            Event::RevokeNow { step, .. } => self.revoke_now(node, step),
+            Event::Fetch {
+                request,
+                waits_until,
+                ..
+            } => self.fetch(node, life, request, waits_until),
+            Event::Fetched { response, .. } => self.fetched(node, *response),
+            Event::FindOffsets { asked, .. } => self.find_offsets(node, asked),
             Event::Names { ids, .. } => self.names(node, ids),
             Event::Counts { topics, .. } => self.counts(node, topics),
             Event::Metadata { .. } => self.metadata_changed(node),
@@ -415,6 +462,13 @@ impl World {
             }
         }
         self.invariants = invariants;
+    }
+
+    /// Up to which offset a group has processed every record of a partition that is there for
+    /// applications.
+    pub(crate) fn done(&self, group: &Id, place: Place) -> i64 {
+        let done = self.ledger.account(group, place).done;
+        self.cluster.logs.next_record(place, done)
     }
 
     pub(crate) fn groups(&self) -> Vec<Id> {

@@ -39,7 +39,7 @@ impl Invariant for NoRecordSkipped {
                 let node_id = *node;
                 let node = &world.nodes[node_id];
                 let account = world.ledger.account(&node.role.group, *place);
-                let done = account.done;
+                let done = world.done(&node.role.group, *place);
                 let name = world.cluster.name(place.0);
                 let is_confused = name.is_some_and(|name| world.confused.contains(name));
                 // Who begins in an earlier era has been put out, and does not count any more.
@@ -90,7 +90,7 @@ fn committed(
         if world.confused.contains(&**topic) {
             continue;
         }
-        let done = world.ledger.account(group, (known.id, *partition)).done;
+        let done = world.done(group, (known.id, *partition));
         if offset.offset > done {
             return Err(format!(
                 "group {group} has committed {} for {topic}-{partition}, and only records before {done} have been processed",
