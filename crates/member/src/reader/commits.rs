@@ -165,39 +165,34 @@ impl Reader {
             was_sent,
         } = commit;
         let mut wait = false;
-        left.retain(
-            |Offset {
-                 partition: name,
-                 offset,
-                 place,
-             }| {
-                let current = id_of(&name.topic).filter(|id| !id.is_zero());
-                if let (Some(current), Some(id)) = (current, offset.topic_id)
-                    && current != id
-                {
-                    // The topic was deleted and created again: the offset means nothing in the new one.
-                    self.end_place(name, *place);
+        left.retain(|left| {
+            let (name, place) = (&left.partition, left.place);
+            let current = id_of(&name.topic).filter(|id| !id.is_zero());
+            if let (Some(current), Some(id)) = (current, left.offset.topic_id)
+                && current != id
+            {
+                // The topic was deleted and created again: the offset means nothing in the new one.
+                self.end_place(name, place);
+                lost.push(name.clone());
+                return false;
+            }
+            let Some(Place { number, .. }) = place else {
+                return true;
+            };
+            let Some(partition) = self.placed(name, place) else {
+                // Partitions assigned by hand go to no other member.
+                if self.is_subscribed {
                     lost.push(name.clone());
-                    return false;
                 }
-                let Some(Place { number, .. }) = *place else {
-                    return true;
-                };
-                let Some(partition) = self.placed(name, *place) else {
-                    // Partitions assigned by hand go to no other member.
-                    if self.is_subscribed {
-                        lost.push(name.clone());
-                    }
-                    return !self.is_subscribed;
-                };
-                let is_overtaken = partition.commits.is_overtaken(number);
-                if is_overtaken {
-                    partition.commits.end(number);
-                }
-                wait |= !is_overtaken && partition.commits.is_overtaking(number);
-                !is_overtaken
-            },
-        );
+                return !self.is_subscribed;
+            };
+            let is_overtaken = partition.commits.is_overtaken(number);
+            if is_overtaken {
+                partition.commits.end(number);
+            }
+            wait |= !is_overtaken && partition.commits.is_overtaking(number);
+            !is_overtaken
+        });
         if left.is_empty() {
             return CommitStep::Done;
         }

@@ -1,6 +1,7 @@
 //! What must hold after every step, one promise a file.
 
 mod commit_by_owner;
+mod commit_order;
 mod described;
 mod durability;
 mod epochs;
@@ -105,6 +106,7 @@ pub(crate) fn all() -> Vec<Box<dyn Invariant>> {
         Box::new(one_owner::OneOwner),
         Box::new(epochs::Epochs::default()),
         Box::new(commit_by_owner::CommitByOwner),
+        Box::new(commit_order::CommitOrder),
         Box::new(no_record_skipped::NoRecordSkipped),
         Box::new(rewind_stands::RewindStands),
         Box::new(rewind_begins::RewindBegins),
