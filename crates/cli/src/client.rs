@@ -151,11 +151,14 @@ impl Connect {
                 reached.await
             }
         };
-        reached.map_err(|error| match is_refused(&error) {
-            true => Failure::new(format!(
-                "could not reach {servers}: connection refused; is a broker running there?"
-            )),
-            false => error.into(),
+        reached.map_err(|error| {
+            if is_refused(&error) {
+                Failure::new(format!(
+                    "could not reach {servers}: connection refused; is a broker running there?"
+                ))
+            } else {
+                error.into()
+            }
         })
     }
 

@@ -75,12 +75,13 @@ impl Failures {
 
     /// Everything that failed, a line each.
     pub(crate) fn finish(self) -> Result<(), Failure> {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => Err(Failure {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(Failure {
                 lines: self.0,
                 is_broken_pipe: false,
-            }),
+            })
         }
     }
 }

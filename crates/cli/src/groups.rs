@@ -160,12 +160,11 @@ impl List {
 impl Describe {
     async fn run(self) -> Result<(), Failure> {
         let admin = self.connect.admin().await?;
-        let ids: Vec<ByteString> = match self.all {
-            true => {
-                let groups = admin.list_groups(&GroupFilter::default()).await?;
-                groups.into_iter().map(|group| group.group_id).collect()
-            }
-            false => self.groups.iter().map(|id| id.as_str().into()).collect(),
+        let ids: Vec<ByteString> = if self.all {
+            let groups = admin.list_groups(&GroupFilter::default()).await?;
+            groups.into_iter().map(|group| group.group_id).collect()
+        } else {
+            self.groups.iter().map(|id| id.as_str().into()).collect()
         };
         let mut failures = Failures::default();
         let mut described = Vec::new();

@@ -90,13 +90,14 @@ impl History {
         printer.print(events.so_far().await?)?;
         if !self.watch {
             let is_known = printer.has_printed || view(&admin, &self.group).await?.is_some();
-            return match is_known {
-                true => printer.finish(&self.group, &clock(since_ms)),
-                false => Err(Failure::new(format!(
+            return if is_known {
+                printer.finish(&self.group, &clock(since_ms))
+            } else {
+                Err(Failure::new(format!(
                     "group {} does not exist, and has no history since {}",
                     self.group,
                     clock(since_ms)
-                ))),
+                )))
             };
         }
         loop {

@@ -131,12 +131,13 @@ impl Place {
         };
         let mut found = Vec::new();
         for partition in all.iter().filter(is_wanted) {
-            let checked = match partition.is_missing {
-                true => None,
-                false => Some(
+            let checked = if partition.is_missing {
+                None
+            } else {
+                Some(
                     kohort_broker::check_log(&partition.folder)
                         .map_err(|error| Failure::new(format!("{}: {error}", partition.name())))?,
-                ),
+                )
             };
             found.push(Found { partition, checked });
         }
@@ -149,29 +150,26 @@ impl Check {
         let broker = self.place.open()?;
         let found = self.place.check(&broker)?;
         let damaged: Vec<_> = found.iter().filter(|it| it.is_damaged()).collect();
-        match self.output.is_json() {
-            true => {
-                let partitions: Vec<_> = found.iter().map(to_json).collect();
-                writeln!(io::stdout(), "{:#}", json!(partitions))?;
+        if self.output.is_json() {
+            let partitions: Vec<_> = found.iter().map(to_json).collect();
+            writeln!(io::stdout(), "{:#}", json!(partitions))?;
+        } else {
+            let mut table = Table::new(&[
+                "PARTITION",
+                "STATE",
+                "START",
+                "END",
+                "SEGMENTS",
+                "BYTES",
+                "LOST",
+            ]);
+            for it in &found {
+                table.row(row(it));
             }
-            false => {
-                let mut table = Table::new(&[
-                    "PARTITION",
-                    "STATE",
-                    "START",
-                    "END",
-                    "SEGMENTS",
-                    "BYTES",
-                    "LOST",
-                ]);
-                for it in &found {
-                    table.row(row(it));
-                }
-                self.output.print(&table)?;
-                for it in &damaged {
-                    for text in it.lines() {
-                        line(format!("{}: {text}", it.partition.name()))?;
-                    }
+            self.output.print(&table)?;
+            for it in &damaged {
+                for text in it.lines() {
+                    line(format!("{}: {text}", it.partition.name()))?;
                 }
             }
         }
@@ -199,9 +197,10 @@ fn row(found: &Found<'_>) -> Vec<serde_json::Value> {
             nothing,
         ];
     };
-    let state = match checked.damage.is_empty() {
-        true => "ok",
-        false => "damaged",
+    let state = if checked.damage.is_empty() {
+        "ok"
+    } else {
+        "damaged"
     };
     vec![
         name,
@@ -282,9 +281,10 @@ impl Repair {
                 (Some(checked), true) => {
                     let repaired =
                         kohort_broker::repair_log(&it.partition.folder).map_err(failed)?;
-                    let kept = match repaired.kept.is_empty() {
-                        true => String::new(),
-                        false => format!("; kept as it was: {}", repaired.kept.join(", ")),
+                    let kept = if repaired.kept.is_empty() {
+                        String::new()
+                    } else {
+                        format!("; kept as it was: {}", repaired.kept.join(", "))
                     };
                     line(format!(
                         "{name}: gave up {}; the log goes on at offset {}{kept}",

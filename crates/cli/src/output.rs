@@ -85,9 +85,10 @@ impl Table {
             let width = width.unwrap_or_default();
             let is_number = self.rows.iter().any(|row| row[column].is_number());
             for (line, cell) in lines.iter_mut().zip(cells) {
-                line.push(match is_number {
-                    true => format!("{cell:>width$}"),
-                    false => format!("{cell:<width$}"),
+                line.push(if is_number {
+                    format!("{cell:>width$}")
+                } else {
+                    format!("{cell:<width$}")
                 });
             }
         }

@@ -242,11 +242,11 @@ impl Produce {
     /// The key and the value of a line.
     fn split<'a>(&'a self, line: &'a [u8]) -> (Option<&'a [u8]>, Option<&'a [u8]>) {
         let separator = self.key_separator.as_deref().unwrap_or_default().as_bytes();
-        let at = match separator.is_empty() {
-            true => None,
-            false => line
-                .windows(separator.len())
-                .position(|window| window == separator),
+        let at = if separator.is_empty() {
+            None
+        } else {
+            line.windows(separator.len())
+                .position(|window| window == separator)
         };
         let (key, value) = match at {
             Some(at) => (Some(&line[..at]), &line[at + separator.len()..]),

@@ -157,21 +157,20 @@ impl List {
 impl Describe {
     async fn run(self) -> Result<(), Failure> {
         let admin = self.connect.admin().await?;
-        let names: Vec<ByteString> = match self.topics.is_empty() {
-            true => {
-                let topics = admin.list_topics(false).await?;
-                topics.iter().map(|topic| topic.name.clone()).collect()
-            }
-            false => self
-                .topics
+        let names: Vec<ByteString> = if self.topics.is_empty() {
+            let topics = admin.list_topics(false).await?;
+            topics.iter().map(|topic| topic.name.clone()).collect()
+        } else {
+            self.topics
                 .iter()
                 .map(|name| name.as_str().into())
-                .collect(),
+                .collect()
         };
         let mut failures = Failures::default();
-        let table = match self.configs {
-            true => configs(&admin, &names, &mut failures).await,
-            false => partitions(&admin, &names, &mut failures).await?,
+        let table = if self.configs {
+            configs(&admin, &names, &mut failures).await
+        } else {
+            partitions(&admin, &names, &mut failures).await?
         };
         if !table.is_empty() || failures.is_empty() {
             self.output.print(&table)?;

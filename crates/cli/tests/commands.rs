@@ -386,9 +386,10 @@ fn the_demo_ends_in_the_middle_when_it_is_interrupted_or_nobody_looks() {
         }
         let output = child.wait_with_output().expect("it ends");
         let errors = String::from_utf8_lossy(&output.stderr);
-        match is_interrupted {
-            true => assert_eq!(errors, "kohort: interrupted\n"),
-            false => assert_eq!(errors, ""),
+        if is_interrupted {
+            assert_eq!(errors, "kohort: interrupted\n")
+        } else {
+            assert_eq!(errors, "")
         }
         assert_eq!(output.status.code(), Some(is_interrupted.into()));
     }

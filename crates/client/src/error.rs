@@ -241,12 +241,13 @@ fn words(code: &ErrorCode, message: &Option<ByteString>) -> String {
     // The broker's words may contain what another client calls itself.
     let words = printable_line(words);
     let mut chars = words.trim_end_matches('.').chars();
-    let first = chars.next().map(
-        |first| match chars.as_str().starts_with(char::is_uppercase) {
-            true => first,
-            false => first.to_ascii_lowercase(),
-        },
-    );
+    let first = chars.next().map(|first| {
+        if chars.as_str().starts_with(char::is_uppercase) {
+            first
+        } else {
+            first.to_ascii_lowercase()
+        }
+    });
     first.into_iter().chain(chars).chain([' ']).collect()
 }
 
@@ -322,13 +323,14 @@ impl Error {
 
     /// The same failure to connect, as one that may pass.
     pub(crate) fn temporary(self, broker: i32, address: &str) -> Error {
-        match self.is_retriable() {
-            true => self,
-            false => Error::Connect {
+        if self.is_retriable() {
+            self
+        } else {
+            Error::Connect {
                 broker,
                 address: address.to_owned(),
                 source: Arc::new(io::Error::other(self)),
-            },
+            }
         }
     }
 

@@ -130,13 +130,14 @@ pub(crate) async fn plan_undo(
             Some(before) => {
                 let bounds = bounds.of_partition(&step.partition)?;
                 let offset = within(&step.partition, before.offset, bounds, clamp)?;
-                Some(match offset == before.offset {
-                    true => before,
-                    false => CommittedOffset {
+                Some(if offset == before.offset {
+                    before
+                } else {
+                    CommittedOffset {
                         offset,
                         leader_epoch: None,
                         ..before
-                    },
+                    }
                 })
             }
             None => None,
@@ -156,12 +157,13 @@ fn within(
     (start, end): (i64, i64),
     clamp: bool,
 ) -> Result<i64> {
-    match clamp || (start..=end).contains(&offset) {
-        true => Ok(offset.clamp(start, end.max(start))),
-        false => Err(Error::State(format!(
+    if clamp || (start..=end).contains(&offset) {
+        Ok(offset.clamp(start, end.max(start)))
+    } else {
+        Err(Error::State(format!(
             "partition {partition}: offset {offset} is outside of the log, which goes from {start} \
              to {end}; clamp takes the nearest one inside"
-        ))),
+        )))
     }
 }
 

@@ -41,14 +41,13 @@ async fn server(wants_certificates: bool) -> (String, String) {
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .unwrap();
-    let builder = match wants_certificates {
-        false => builder.with_no_client_auth(),
-        true => {
-            let mut roots = RootCertStore::empty();
-            roots.add(der).unwrap();
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-            builder.with_client_cert_verifier(verifier.build().unwrap())
-        }
+    let builder = if wants_certificates {
+        let mut roots = RootCertStore::empty();
+        roots.add(der).unwrap();
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        builder.with_client_cert_verifier(verifier.build().unwrap())
+    } else {
+        builder.with_no_client_auth()
     };
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let config = builder

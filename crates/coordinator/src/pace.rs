@@ -114,16 +114,18 @@ impl Pace {
         let (mut fitting, mut too_high) = (1, u32::MAX);
         while too_high - fitting > 1 {
             let middle = fitting + (too_high - fitting) / 2;
-            match fits(middle) {
-                true => fitting = middle,
-                false => too_high = middle,
+            if fits(middle) {
+                fitting = middle
+            } else {
+                too_high = middle
             }
         }
         let is_rise_small = fitting > self.group_rate && fitting - self.group_rate < fitting / 4;
         Pace {
-            group_rate: match is_rise_small {
-                true => self.group_rate,
-                false => fitting,
+            group_rate: if is_rise_small {
+                self.group_rate
+            } else {
+                fitting
             },
         }
     }

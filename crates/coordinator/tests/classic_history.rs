@@ -115,9 +115,10 @@ fn a_leader_that_does_not_assign_and_a_member_that_does_not_sync_are_named() {
     beat(&mut world, &both, 2_000);
     let said = story(&mut world);
     assert!(said[0].ends_with(" to assign"), "{said:#?}");
-    let (leader, other) = match first.is_leader {
-        true => (first, second),
-        false => (second, first),
+    let (leader, other) = if first.is_leader {
+        (first, second)
+    } else {
+        (second, first)
     };
     leader.sync(&mut world);
     beat(&mut world, &both, 2_000);

@@ -12,9 +12,10 @@ pub const NAME_CHARS_MAX: usize = 255;
 /// cursor, change the terminal's title or begin another line), the Unicode line separators, and the
 /// characters that change the direction of text (CVE-2021-42574) or that are invisible.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    match text.contains(is_unsafe) {
-        true => Cow::Owned(text.replace(is_unsafe, "\u{fffd}")),
-        false => Cow::Borrowed(text),
+    if text.contains(is_unsafe) {
+        Cow::Owned(text.replace(is_unsafe, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
     }
 }
 

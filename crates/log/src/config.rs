@@ -86,9 +86,10 @@ impl LogConfig {
     /// How much time a segment may span before it is rolled. A compacted log rolls in time for
     /// `max.compaction.lag.ms`, since only closed segments are compacted (KIP-354).
     pub(crate) fn segment_span_ms(&self) -> i64 {
-        match self.cleanup_policy.compacts() {
-            true => self.segment_ms.min(self.max_compaction_lag_ms),
-            false => self.segment_ms,
+        if self.cleanup_policy.compacts() {
+            self.segment_ms.min(self.max_compaction_lag_ms)
+        } else {
+            self.segment_ms
         }
     }
 }

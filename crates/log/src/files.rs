@@ -24,8 +24,9 @@ pub(crate) fn of(offset: i64, kind: &str) -> String {
 /// The offset in the name, if it is the name of a file of that kind.
 pub(crate) fn offset(name: &str, kind: &str) -> Option<i64> {
     let digits = name.strip_suffix(kind)?;
-    match digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => digits.parse().ok(),
-        false => None,
+    if digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        digits.parse().ok()
+    } else {
+        None
     }
 }

@@ -110,9 +110,10 @@ impl ProducerState {
                 _ => out_of_order,
             };
         }
-        match header.base_sequence == increment_sequence(self.last_sequence(), 1) {
-            true => Ok(()),
-            false => out_of_order,
+        if header.base_sequence == increment_sequence(self.last_sequence(), 1) {
+            Ok(())
+        } else {
+            out_of_order
         }
     }
 

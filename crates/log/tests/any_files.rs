@@ -139,9 +139,10 @@ fn a_log(rng: &mut Rng, config: &LogConfig) -> (SimDisk, Vec<Seen>, i64) {
             Some(value.as_str()),
             NOW + number as i64,
         );
-        let producer = match rng.bool() {
-            true => (4, 0, sequence),
-            false => (-1, -1, -1),
+        let producer = if rng.bool() {
+            (4, 0, sequence)
+        } else {
+            (-1, -1, -1)
         };
         if producer.0 >= 0 {
             sequence += count as i32;
@@ -164,9 +165,10 @@ fn a_log(rng: &mut Rng, config: &LogConfig) -> (SimDisk, Vec<Seen>, i64) {
     }
     let start = log.start_offset();
     let records = records_from(&log, start);
-    match rng.bool() {
-        true => log.close().expect("the disk is well"),
-        false => drop(log.flush().expect("the disk is well")),
+    if rng.bool() {
+        log.close().expect("the disk is well")
+    } else {
+        log.flush().expect("the disk is well");
     }
     drop(log);
     (disk.kill(), records, start)
@@ -210,9 +212,10 @@ impl Damage<'_> {
             5 => disk.tamper(&name, |bytes| {
                 let at = rng.usize(..=bytes.len());
                 let part = rng.usize(..=other.len());
-                let end = match rng.bool() {
-                    true => at,
-                    false => bytes.len().min(at + other.len() - part),
+                let end = if rng.bool() {
+                    at
+                } else {
+                    bytes.len().min(at + other.len() - part)
                 };
                 bytes.splice(at..end, other[part..].iter().copied());
             }),

@@ -109,9 +109,10 @@ fn flushed_data_that_is_gone_is_noticed() {
         .filter(|name| name.ends_with(".log"))
     {
         let damaged = disk.kill();
-        match lost == last_log(&disk) {
-            true => damaged.tamper(&lost, |bytes| bytes.truncate(bytes.len() - 1)),
-            false => continue,
+        if lost == last_log(&disk) {
+            damaged.tamper(&lost, |bytes| bytes.truncate(bytes.len() - 1))
+        } else {
+            continue;
         }
         let error = Log::with_storage(damaged.storage(), small()).unwrap_err();
         assert!(matches!(error, LogError::Corrupt { .. }), "{error}");
@@ -293,9 +294,12 @@ fn producers_are_known_after_a_segment_that_ended_where_all_was_flushed() {
 
     // What was removed is gone, and what was not flushed was not written.
     let mut is_names = true;
-    let mut choose = |bound| match std::mem::take(&mut is_names) {
-        true => bound - 1,
-        false => 0,
+    let mut choose = |bound| {
+        if std::mem::take(&mut is_names) {
+            bound - 1
+        } else {
+            0
+        }
     };
     let log = open(&disk.power_failure(&mut choose), &small());
     for sequence in 0..3 {
@@ -529,9 +533,10 @@ impl Run {
         }
         // The newest batches of the producer are known again, as many as may be in flight, and only
         // the next one may follow. Of a compacted log only the newest is left.
-        let kept = match self.config.cleanup_policy.compacts() {
-            true => 1,
-            false => 5,
+        let kept = if self.config.cleanup_policy.compacts() {
+            1
+        } else {
+            5
         };
         for &(sequence, base, end) in self.model.batches.iter().rev().take(kept) {
             let entries = vec![(Some("key 0"), None, self.now); (end - base) as usize];

@@ -27,9 +27,10 @@ fn a_log(config: &LogConfig, is_closed: bool) -> SimDisk {
         }
     }
     log.flush().unwrap();
-    match is_closed {
-        true => log.close().unwrap(),
-        false => return disk.kill(),
+    if is_closed {
+        log.close().unwrap()
+    } else {
+        return disk.kill();
     }
     disk
 }

@@ -106,9 +106,10 @@ fn run(seeds: &Seeds) -> ExitCode {
         totals.virtual_seconds / 3600,
         began.elapsed().as_secs_f64()
     );
-    match totals.failures.is_empty() && totals.seeds > 0 {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if totals.failures.is_empty() && totals.seeds > 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 
@@ -146,8 +147,9 @@ fn model(name: &str, large: bool, states_max: Option<u64>) -> ExitCode {
             });
         }
     });
-    match failed.into_inner() == 0 && !worlds.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if failed.into_inner() == 0 && !worlds.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }

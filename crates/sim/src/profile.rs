@@ -128,9 +128,10 @@ fn config(random: &mut Random) -> Config {
                 vec![Assignor::Range, Assignor::Uniform],
             ])
             .clone(),
-        consumer_migration_policy: match random.percent(90) {
-            true => MigrationPolicy::Bidirectional,
-            false => MigrationPolicy::Upgrade,
+        consumer_migration_policy: if random.percent(90) {
+            MigrationPolicy::Bidirectional
+        } else {
+            MigrationPolicy::Upgrade
         },
         consumer_regex_refresh_interval_ms: *random.one_of(&[12_000, 600_000]),
         new_partitions_from_start: random.percent(90),

@@ -36,10 +36,11 @@ impl World {
         match state {
             MembersState::Consumer(state) => {
                 let member = state.members.get(&member_id)?.clone();
-                let epoch = match down && member.epoch > 1 {
+                let epoch = if down && member.epoch > 1 {
                     // An epoch before the member had any of what it owns.
-                    true => -7,
-                    false => wrong(member.epoch.max(member.previous_epoch), by),
+                    -7
+                } else {
+                    wrong(member.epoch.max(member.previous_epoch), by)
                 };
                 Some(match self.random.below(8) {
                     0 => self.wrong_commit(group, &member_id, epoch.max(wrong(member.epoch, 1))),
@@ -60,9 +61,10 @@ impl World {
                 })
             }
             MembersState::Classic(state) => {
-                let generation = match down {
-                    true => wrong(state.generation, -by),
-                    false => wrong(state.generation, by),
+                let generation = if down {
+                    wrong(state.generation, -by)
+                } else {
+                    wrong(state.generation, by)
                 };
                 let generation = if generation < 0 {
                     state.generation + 9

@@ -62,9 +62,10 @@ impl Options {
             properties = properties.with("group.instance.id", id);
         }
         if let Some(assignor) = &self.assignor {
-            let setting = match classic {
-                true => "partition.assignment.strategy",
-                false => "group.remote.assignor",
+            let setting = if classic {
+                "partition.assignment.strategy"
+            } else {
+                "group.remote.assignor"
             };
             properties = properties.with(setting, assignor);
         }

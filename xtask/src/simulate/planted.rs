@@ -103,9 +103,10 @@ pub(crate) fn planted_bugs(
         }
         let found = plant(workspace, &copy, &bug, asks_all)?;
         missed += u32::from(found.is_empty());
-        let by = match found.is_empty() {
-            true => "NOBODY".to_owned(),
-            false => found.join("; "),
+        let by = if found.is_empty() {
+            "NOBODY".to_owned()
+        } else {
+            found.join("; ")
         };
         println!("| {} | {} | {by} |", bug.name, bug.breaks);
     }
@@ -164,9 +165,10 @@ fn ask(workspace: &Workspace, copy: &Path, finder: Finder) -> Result<Option<Stri
             .output()?;
         let said = String::from_utf8_lossy(&tests.stdout).into_owned();
         let found = found_by_test(&said);
-        return match tests.status.success() || found.is_some() {
-            true => Ok(found),
-            false => Err(Failure::new(format!("its tests do not run:\n{said}"))),
+        return if tests.status.success() || found.is_some() {
+            Ok(found)
+        } else {
+            Err(Failure::new(format!("its tests do not run:\n{said}")))
         };
     }
     let built = cargo(&["build", "--quiet", "--package", "kohort-sim"]).output()?;
@@ -259,9 +261,12 @@ fn copy(workspace: &Workspace) -> Result<PathBuf, Failure> {
     let manifest: Vec<String> = manifest
         .lines()
         .filter(|line| !line.starts_with("default-members"))
-        .map(|line| match line.starts_with("members = ") {
-            true => members.clone(),
-            false => line.replace("path = \"crates/", &path),
+        .map(|line| {
+            if line.starts_with("members = ") {
+                members.clone()
+            } else {
+                line.replace("path = \"crates/", &path)
+            }
         })
         .collect();
     fs::write(copy.join("Cargo.toml"), manifest.join("\n"))?;
@@ -273,11 +278,10 @@ fn copy_folder(from: &Path, to: &Path) -> Result<(), Failure> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy_folder(&entry.path(), &target)?,
-            false => {
-                fs::copy(entry.path(), target)?;
-            }
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?
+        } else {
+            fs::copy(entry.path(), target)?;
         }
     }
     Ok(())
@@ -296,12 +300,13 @@ fn apply(copy: &Path, bug: &Bug, is_reverse: bool) -> Result<(), Failure> {
         command.arg("--reverse");
     }
     let output = command.arg(&bug.patch).output()?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(Failure::new(format!(
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(Failure::new(format!(
             "crates/sim/bugs/{}.patch does not apply any more: make it anew\n{}",
             bug.name,
             String::from_utf8_lossy(&output.stderr)
-        ))),
+        )))
     }
 }

@@ -93,12 +93,13 @@ fn operations(
 
 fn each_once<'a>(mut names: impl Iterator<Item = &'a str>) -> Result<(), ChangeError> {
     let mut seen = BTreeSet::new();
-    match names.all(|name| seen.insert(name)) {
-        true => Ok(()),
-        false => Err(ChangeError::new(
+    if names.all(|name| seen.insert(name)) {
+        Ok(())
+    } else {
+        Err(ChangeError::new(
             ErrorCode::INVALID_REQUEST,
             "A setting may be changed once in a request.",
-        )),
+        ))
     }
 }
 

@@ -60,10 +60,11 @@ fn describe(topic: &Topic, wanted: impl Fn(i32) -> bool) -> Option<DescribeLogDi
         .iter()
         .filter(|partition| wanted(partition.index))
         .filter_map(|partition| {
-            let size = match partition.is_begun() {
-                true => partition.log().ok()?.size(),
+            let size = if partition.is_begun() {
+                partition.log().ok()?.size()
+            } else {
                 // Its folder has no records, and looking at it should not open a log.
-                false => 0,
+                0
             };
             Some(DescribeLogDirsPartition {
                 partition_index: partition.index,

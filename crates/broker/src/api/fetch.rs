@@ -75,9 +75,10 @@ pub(super) async fn handle(call: Call, request: FetchRequest) -> Outcome<FetchRe
 }
 
 fn key(name: &str, id: kohort_wire::Uuid, by_id: bool) -> TopicKey {
-    match by_id {
-        true => TopicKey::Id(id),
-        false => TopicKey::Name(name.into()),
+    if by_id {
+        TopicKey::Id(id)
+    } else {
+        TopicKey::Name(name.into())
     }
 }
 

@@ -40,9 +40,10 @@ pub(super) async fn handle(call: Call, request: ListOffsetsRequest) -> ListOffse
         let topics = request.topics.into_iter().map(|topic| {
             let partitions = topic.partitions.iter().map(|wanted| {
                 let index = wanted.partition_index;
-                match twice.contains(&(topic.name.clone(), index)) {
-                    true => refused(index, ErrorCode::INVALID_REQUEST),
-                    false => look_up(&call, &topic.name, wanted),
+                if twice.contains(&(topic.name.clone(), index)) {
+                    refused(index, ErrorCode::INVALID_REQUEST)
+                } else {
+                    look_up(&call, &topic.name, wanted)
                 }
             });
             ListOffsetsTopicResponse {
@@ -114,9 +115,10 @@ fn check_timestamp(timestamp: i64, version: i16) -> Result<(), ErrorCode> {
         ..EARLIEST_PENDING_UPLOAD => return Err(ErrorCode::UNSUPPORTED_VERSION),
         _ => 0,
     };
-    match version < first {
-        true => Err(ErrorCode::UNSUPPORTED_VERSION),
-        false => Ok(()),
+    if version < first {
+        Err(ErrorCode::UNSUPPORTED_VERSION)
+    } else {
+        Ok(())
     }
 }
 

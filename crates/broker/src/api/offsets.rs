@@ -25,15 +25,12 @@ pub(super) async fn commit(call: Call, mut request: OffsetCommitRequest) -> Offs
     let mut refused = Vec::new();
     let topics = std::mem::take(&mut request.topics);
     for mut topic in topics {
-        let (known, code) = match by_id {
-            true => {
-                let known = snapshot.topic_by_id(topic.topic_id);
-                (known, ErrorCode::UNKNOWN_TOPIC_ID)
-            }
-            false => {
-                let known = snapshot.topic(&topic.name);
-                (known, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
-            }
+        let (known, code) = if by_id {
+            let known = snapshot.topic_by_id(topic.topic_id);
+            (known, ErrorCode::UNKNOWN_TOPIC_ID)
+        } else {
+            let known = snapshot.topic(&topic.name);
+            (known, ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)
         };
         let Some(known) = known else {
             refused.push(refused_commit(&topic, code));
@@ -57,9 +54,10 @@ pub(super) async fn commit(call: Call, mut request: OffsetCommitRequest) -> Offs
             request.topics.push(topic);
         }
     }
-    let mut response = match request.topics.is_empty() {
-        true => OffsetCommitResponse::default(),
-        false => commit_known(&call, snapshot, request, refused.is_empty()).await,
+    let mut response = if request.topics.is_empty() {
+        OffsetCommitResponse::default()
+    } else {
+        commit_known(&call, snapshot, request, refused.is_empty()).await
     };
     for topic in refused {
         let same = response

@@ -92,9 +92,10 @@ fn bounded(snapshot: &Snapshot, mut request: OffsetCommitRequest, clamps: &[Vec<
             partitions,
         });
     }
-    match is_refused {
-        true => Commit::Refused(topics),
-        false => Commit::Rewind(request),
+    if is_refused {
+        Commit::Refused(topics)
+    } else {
+        Commit::Rewind(request)
     }
 }
 

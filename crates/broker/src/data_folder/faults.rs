@@ -58,9 +58,10 @@ impl Faults {
     pub(super) fn step(&self) -> io::Result<()> {
         let step = self.count.fetch_add(1, Ordering::SeqCst);
         let failing = self.first.load(Ordering::SeqCst)..=self.last.load(Ordering::SeqCst);
-        match failing.contains(&step) {
-            true => Err(io::Error::other("injected")),
-            false => Ok(()),
+        if failing.contains(&step) {
+            Err(io::Error::other("injected"))
+        } else {
+            Ok(())
         }
     }
 }

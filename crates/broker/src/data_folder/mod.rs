@@ -121,9 +121,12 @@ impl DataFolder {
         let had_old = self.keep(&path, &old)?;
         self.step().and_then(|()| fs::rename(&new, &path))?;
         if let Err(error) = self.sync() {
-            let undone = self.step().and_then(|()| match had_old {
-                true => fs::rename(&old, &path),
-                false => fs::remove_file(&path),
+            let undone = self.step().and_then(|()| {
+                if had_old {
+                    fs::rename(&old, &path)
+                } else {
+                    fs::remove_file(&path)
+                }
             });
             match undone {
                 Ok(()) => {

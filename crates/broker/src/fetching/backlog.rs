@@ -34,9 +34,10 @@ impl Backlog {
             Some(Known {
                 partition: wanted.find(snapshot).ok()?,
                 offset: wanted.offset,
-                bytes: match reaches_end(wanted.offset, batches) {
-                    true => batches.records.len() as u64,
-                    false => bytes_max,
+                bytes: if reaches_end(wanted.offset, batches) {
+                    batches.records.len() as u64
+                } else {
+                    bytes_max
                 },
                 bytes_max,
                 appended_bytes: batches.appended_bytes,

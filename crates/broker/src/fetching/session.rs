@@ -260,10 +260,11 @@ impl Sessions {
                 || batches.is_urgent()
                 || !batches.records.is_empty()
                 || known.told != Some(news);
-            known.told = match batches.error.is_error() {
+            known.told = if batches.error.is_error() {
                 // Until it is well again, the error is news each time.
-                true => None,
-                false => Some(news),
+                None
+            } else {
+                Some(news)
             };
             told.push(has_news);
             if !batches.records.is_empty() {

@@ -31,9 +31,10 @@ impl Pacing {
     /// Takes a shard's load, or that it has none any more.
     pub(super) fn report(&self, shard: i32, load: Load, per_second: u32) {
         let mut loads = self.loads.lock();
-        match load == Load::default() {
-            true => loads.remove(&shard),
-            false => loads.insert(shard, load),
+        if load == Load::default() {
+            loads.remove(&shard)
+        } else {
+            loads.insert(shard, load)
         };
         let mut all = Load::default();
         for load in loads.values() {

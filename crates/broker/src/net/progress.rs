@@ -40,9 +40,10 @@ impl ProgressDeadline {
         let time = bytes as f64 / f64::from(self.limit.bytes_per_second.max(1));
         let latest = Instant::now() + self.limit.stall;
         // What takes longer than the whole time that nothing may move sets the deadline anew.
-        self.at = match time < self.limit.stall.as_secs_f64() {
-            true => latest.min(self.at + Duration::from_secs_f64(time)),
-            false => latest,
+        self.at = if time < self.limit.stall.as_secs_f64() {
+            latest.min(self.at + Duration::from_secs_f64(time))
+        } else {
+            latest
         };
     }
 

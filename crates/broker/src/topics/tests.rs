@@ -225,9 +225,10 @@ async fn fails_at(template: &Path, change: Change, failing: usize, goes_on: bool
     let before = seen(&catalog);
     let (done, is_last) = {
         let faults = &catalog.logs.data_folder().faults;
-        let _fault = match goes_on {
-            true => faults.fail_from(failing),
-            false => faults.fail_once(failing),
+        let _fault = if goes_on {
+            faults.fail_from(failing)
+        } else {
+            faults.fail_once(failing)
         };
         let done = change.make(&catalog).await;
         (done, faults.count() <= failing)

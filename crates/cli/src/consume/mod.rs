@@ -228,9 +228,10 @@ impl Consume {
             )));
         };
         let count = described?.partitions.len() as i32;
-        let numbers = match self.partition.is_empty() {
-            true => (0..count).collect(),
-            false => self.partition.clone(),
+        let numbers = if self.partition.is_empty() {
+            (0..count).collect()
+        } else {
+            self.partition.clone()
         };
         if let Some(unknown) = numbers.iter().find(|number| !(0..count).contains(*number)) {
             return Err(Failure::new(format!(
@@ -333,9 +334,10 @@ impl Consume {
         let admin = Admin::new(consumer.cluster().clone());
         // A group that does not exist yet is about to.
         let group = crate::history::view(&admin, &self.group[0]).await?;
-        idle.looks = match group.is_some_and(|group| group.is_stable()) {
-            true => idle.looks + 1,
-            false => 0,
+        idle.looks = if group.is_some_and(|group| group.is_stable()) {
+            idle.looks + 1
+        } else {
+            0
         };
         if idle.looks < LOOKS {
             return Ok(false);
@@ -357,9 +359,10 @@ impl Consume {
                 continue;
             }
             printed += 1;
-            match self.json {
-                true => writeln!(out, "{}", format::json(&record))?,
-                false => format.write(&record, out)?,
+            if self.json {
+                writeln!(out, "{}", format::json(&record))?
+            } else {
+                format.write(&record, out)?
             }
         }
         Ok(printed)

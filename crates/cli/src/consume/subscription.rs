@@ -37,16 +37,19 @@ impl Subscription {
             let names = topics.iter().map(|name| name.as_str().into());
             return Ok(Subscription::Topics(names.collect()));
         }
-        let parts = topics.iter().map(|topic| match is_pattern(topic) {
-            true => Regex::new(topic)
-                .map(|_| format!("(?:{topic}).*"))
-                .map_err(|error| {
-                    // The error shows the expression in several lines.
-                    let error = error.to_string();
-                    let reason = error.lines().last().unwrap_or_default();
-                    Failure::new(format!("{topic} is not a regular expression: {reason}"))
-                }),
-            false => Ok(regex::escape(topic)),
+        let parts = topics.iter().map(|topic| {
+            if is_pattern(topic) {
+                Regex::new(topic)
+                    .map(|_| format!("(?:{topic}).*"))
+                    .map_err(|error| {
+                        // The error shows the expression in several lines.
+                        let error = error.to_string();
+                        let reason = error.lines().last().unwrap_or_default();
+                        Failure::new(format!("{topic} is not a regular expression: {reason}"))
+                    })
+            } else {
+                Ok(regex::escape(topic))
+            }
         });
         let parts: Vec<String> = parts.collect::<Result<_, _>>()?;
         Ok(Subscription::Pattern {
@@ -78,9 +81,10 @@ impl Subscription {
                 let matches = topics.iter().any(|topic| is_match(regex, &topic.name));
                 Ok(Missing {
                     is_all: !matches,
-                    what: match matches {
-                        true => Vec::new(),
-                        false => vec![format!("no topic matches {given}")],
+                    what: if matches {
+                        Vec::new()
+                    } else {
+                        vec![format!("no topic matches {given}")]
                     },
                 })
             }

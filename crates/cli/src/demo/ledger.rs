@@ -261,9 +261,10 @@ impl Ledger {
             };
             line(format_args!("  {mark}: {text}"))?;
         }
-        match checks.iter().all(Result::is_ok) {
-            true => Ok(()),
-            false => Err(Failure::new("the demo did not go as it should")),
+        if checks.iter().all(Result::is_ok) {
+            Ok(())
+        } else {
+            Err(Failure::new("the demo did not go as it should"))
         }
     }
 
@@ -278,12 +279,13 @@ impl Ledger {
             state.processed.len()
         );
         let complete = produced == self.expected as i64 && state.processed.len() == self.expected;
-        match complete {
-            true => Ok(format!("{text}: none is lost")),
-            false => Err(format!(
+        if complete {
+            Ok(format!("{text}: none is lost"))
+        } else {
+            Err(format!(
                 "{text}, {} are missing",
                 self.expected - state.processed.len()
-            )),
+            ))
         }
     }
 }
@@ -353,13 +355,14 @@ fn check_rewound(state: &State) -> Result<String, String> {
     };
     let count = (0..from).filter(came_again).count();
     let text = format!("partition {partition} was rewound while the group ran");
-    match count as i64 == from {
-        true => Ok(format!(
+    if count as i64 == from {
+        Ok(format!(
             "{text}: its {from} records were delivered once more"
-        )),
-        false => Err(format!(
+        ))
+    } else {
+        Err(format!(
             "{text}: {count} of its {from} records were delivered once more"
-        )),
+        ))
     }
 }
 
@@ -373,11 +376,12 @@ fn check_committed(state: &State, committed: &[Option<i64>]) -> Result<String, S
         .iter()
         .map(|offset| offset.unwrap_or_default())
         .collect();
-    match ends == committed {
-        true => Ok("the group has committed all partitions to their ends".to_owned()),
-        false => Err(format!(
+    if ends == committed {
+        Ok("the group has committed all partitions to their ends".to_owned())
+    } else {
+        Err(format!(
             "the group has committed {committed:?}, the ends are {ends:?}"
-        )),
+        ))
     }
 }
 

@@ -44,9 +44,10 @@ impl Screen {
     }
 
     pub(super) fn draw(&mut self, view: &View) -> io::Result<()> {
-        match self.in_place {
-            true => self.draw_in_place(view),
-            false => self.print_lines(view),
+        if self.in_place {
+            self.draw_in_place(view)
+        } else {
+            self.print_lines(view)
         }
     }
 

@@ -32,12 +32,13 @@ fn goal(line: &str) -> Option<(TopicPartition, RewindTo)> {
     let (topic, partition, offset) = (cells.next()?, cells.next()?, cells.next()?);
     let partition = partition.parse().ok().filter(|&index: &i32| index >= 0)?;
     let offset = offset.parse().ok().filter(|&offset: &i64| offset >= 0)?;
-    match topic.is_empty() || cells.next().is_some() {
-        true => None,
-        false => Some((
+    if topic.is_empty() || cells.next().is_some() {
+        None
+    } else {
+        Some((
             TopicPartition::new(topic, partition),
             RewindTo::Offset(offset),
-        )),
+        ))
     }
 }
 

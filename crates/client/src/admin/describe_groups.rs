@@ -232,9 +232,10 @@ fn consumer_member(member: DescribedConsumerGroupMember) -> MemberDescription {
 }
 
 fn classic_member(member: DescribedGroupMember, is_consumer: bool) -> MemberDescription {
-    let (subscribed_topics, rack) = match is_consumer {
-        true => subscription(member.member_metadata),
-        false => Default::default(),
+    let (subscribed_topics, rack) = if is_consumer {
+        subscription(member.member_metadata)
+    } else {
+        Default::default()
     };
     MemberDescription {
         member_id: member.member_id,
@@ -246,9 +247,10 @@ fn classic_member(member: DescribedGroupMember, is_consumer: bool) -> MemberDesc
         epoch: None,
         subscribed_topics,
         subscribed_regex: None,
-        assignment: match is_consumer {
-            true => assignment(member.member_assignment),
-            false => Vec::new(),
+        assignment: if is_consumer {
+            assignment(member.member_assignment)
+        } else {
+            Vec::new()
         },
         target_assignment: None,
     }

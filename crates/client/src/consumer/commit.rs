@@ -133,9 +133,10 @@ async fn attempts(mut begun: Begun, timeout: Duration) -> Result<()> {
         let Some(first) = errors.next() else {
             return begun.outcome();
         };
-        let error = match first.is_retriable() {
-            true => errors.find(|error| !error.is_retriable()).unwrap_or(first),
-            false => first,
+        let error = if first.is_retriable() {
+            errors.find(|error| !error.is_retriable()).unwrap_or(first)
+        } else {
+            first
         };
         shared.cluster.note_error(&to, &error);
         last = Some(error.clone());

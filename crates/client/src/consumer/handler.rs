@@ -128,9 +128,10 @@ impl Rebalance {
     pub fn seek(&self, partition: &TopicPartition, to: impl Into<Seek>) -> Result<()> {
         let to = to.into();
         check(to, partition)?;
-        match self.shared.lock().reader.seek(partition, to) {
-            true => Ok(()),
-            false => Err(not_assigned(partition)),
+        if self.shared.lock().reader.seek(partition, to) {
+            Ok(())
+        } else {
+            Err(not_assigned(partition))
         }
     }
 

@@ -216,15 +216,14 @@ impl Accumulator {
                     // Where batches are sent before they are full (KIP-794).
                     None => topic.sticky_bytes >= self.config.batch_bytes,
                 };
-                let index = match done {
-                    true => {
-                        topic.partitions[index].seal();
-                        wake = true;
-                        topic.sticky_bytes = 0;
-                        // Another one, if there is one.
-                        (index + 1 + fastrand::usize(..(count - 1).max(1))) % count
-                    }
-                    false => index,
+                let index = if done {
+                    topic.partitions[index].seal();
+                    wake = true;
+                    topic.sticky_bytes = 0;
+                    // Another one, if there is one.
+                    (index + 1 + fastrand::usize(..(count - 1).max(1))) % count
+                } else {
+                    index
                 };
                 topic.sticky = Some(index);
                 topic.sticky_bytes += size;

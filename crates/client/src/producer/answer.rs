@@ -115,13 +115,14 @@ pub(super) fn judge(result: Result<Written>, idempotent: bool, first: bool) -> V
     };
     let Error::Kafka { code, .. } = &error else {
         // The connection ended: whether the batch was written is not known.
-        return match error.is_retriable() {
-            true => Verdict::Again {
+        return if error.is_retriable() {
+            Verdict::Again {
                 error,
                 renew: false,
                 moved: true,
-            },
-            false => Verdict::Failed(error),
+            }
+        } else {
+            Verdict::Failed(error)
         };
     };
     match *code {

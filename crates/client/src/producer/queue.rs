@@ -89,9 +89,10 @@ impl Queue {
     pub(super) fn may_send(&self, now: Instant, most: usize) -> bool {
         let waiting = !self.again.is_empty() || !self.sealed.is_empty();
         // After a failure one at a time, so that nothing overtakes.
-        let most = match self.again.is_empty() && self.failures == 0 {
-            true => most,
-            false => 1,
+        let most = if self.again.is_empty() && self.failures == 0 {
+            most
+        } else {
+            1
         };
         waiting
             && self.in_flight.len() < most

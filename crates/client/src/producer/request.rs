@@ -12,9 +12,10 @@ use crate::rpc::Metadata;
 
 /// Which versions can say what is to be said: since 13 topics are named by id.
 pub(super) fn versions(by_id: bool) -> Versions {
-    match by_id {
-        true => ProduceRequest::VERSIONS,
-        false => Versions::new(3, 12),
+    if by_id {
+        ProduceRequest::VERSIONS
+    } else {
+        Versions::new(3, 12)
     }
 }
 

@@ -182,9 +182,10 @@ impl Sender {
         let mut expired = Vec::new();
         let mut unknown = FxHashSet::default();
         let mut next = now + LOOK_AGAIN;
-        let most = match config.idempotence {
-            true => config.in_flight_max,
-            false => 1,
+        let most = if config.idempotence {
+            config.in_flight_max
+        } else {
+            1
         };
         let exhausted = self.accumulator.is_exhausted();
         let mut guard = self.accumulator.lock();
@@ -475,9 +476,10 @@ impl Sender {
             }
             Event::Refreshed { found } => {
                 self.refreshing = false;
-                self.fruitless_refreshes = match found {
-                    true => 0,
-                    false => self.fruitless_refreshes + 1,
+                self.fruitless_refreshes = if found {
+                    0
+                } else {
+                    self.fruitless_refreshes + 1
                 };
                 let metadata = self.cluster.metadata();
                 let names: Vec<_> = self.accumulator.lock().topics.keys().cloned().collect();

@@ -76,9 +76,10 @@ const ALIASES: [Alias; 18] = [
 const FOREVER_MS: &str = "2147483647";
 
 fn if_is(value: &str, special: &str, instead: &str) -> String {
-    match value == special {
-        true => instead.to_owned(),
-        false => value.to_owned(),
+    if value == special {
+        instead.to_owned()
+    } else {
+        value.to_owned()
     }
 }
 

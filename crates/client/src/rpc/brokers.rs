@@ -120,13 +120,15 @@ impl Brokers {
                 let backoff = config.reconnect_backoff.after(failures.0);
                 *slot.retry_at.lock() = Some(Instant::now() + backoff);
                 // Not each time: it may take long.
-                match failures.0.is_power_of_two() {
-                    true => tracing::warn!(broker, address, %error, "no connection"),
-                    false => tracing::debug!(broker, address, %error, "no connection"),
+                if failures.0.is_power_of_two() {
+                    tracing::warn!(broker, address, %error, "no connection")
+                } else {
+                    tracing::debug!(broker, address, %error, "no connection")
                 }
-                match self.has_worked.load(Ordering::Relaxed) {
-                    true => Err(error.temporary(broker, address)),
-                    false => Err(error),
+                if self.has_worked.load(Ordering::Relaxed) {
+                    Err(error.temporary(broker, address))
+                } else {
+                    Err(error)
                 }
             }
         }

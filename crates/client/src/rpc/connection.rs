@@ -102,9 +102,10 @@ impl Connection {
                 address: address.to_owned(),
                 source: Arc::new(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    match is_connected.load(Ordering::Relaxed) {
-                        true => SILENT,
-                        false => "no answer",
+                    if is_connected.load(Ordering::Relaxed) {
+                        SILENT
+                    } else {
+                        "no answer"
                     },
                 )),
             }),

@@ -115,9 +115,10 @@ mod tests {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         let last = list[2];
         let connect = |address| async move {
-            match address == last {
-                true => Ok(address),
-                false => Err(refused()),
+            if address == last {
+                Ok(address)
+            } else {
+                Err(refused())
             }
         };
         let connected = first_connected(list, connect).await.unwrap();
@@ -134,9 +135,10 @@ mod tests {
         let list = addresses(&["1.1.1.1:1", "2.2.2.2:1"]);
         let slow = list[0];
         let connect = |address| async move {
-            match address == slow {
-                true => tokio::time::sleep(Duration::from_secs(1)).await,
-                false => std::future::pending().await,
+            if address == slow {
+                tokio::time::sleep(Duration::from_secs(1)).await
+            } else {
+                std::future::pending().await
             }
             Ok(address)
         };

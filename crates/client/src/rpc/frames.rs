@@ -111,12 +111,13 @@ impl<S: AsyncRead + Unpin> FrameReader<S> {
 }
 
 fn ended_if(ended: bool) -> io::Result<()> {
-    match ended {
-        true => Err(io::Error::new(
+    if ended {
+        Err(io::Error::new(
             io::ErrorKind::UnexpectedEof,
             "the broker closed the connection",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -34,9 +34,10 @@ pub struct BrokerMetadata {
 impl BrokerMetadata {
     /// `host:port`.
     pub fn address(&self) -> String {
-        match self.host.contains(':') {
-            true => format!("[{}]:{}", self.host, self.port),
-            false => format!("{}:{}", self.host, self.port),
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
         }
     }
 }
@@ -148,9 +149,10 @@ impl Metadata {
             });
             self.brokers = brokers.collect();
         }
-        let mut old = match all {
-            true => std::mem::take(&mut self.topics),
-            false => FxHashMap::default(),
+        let mut old = if all {
+            std::mem::take(&mut self.topics)
+        } else {
+            FxHashMap::default()
         };
         if all {
             self.names.clear();

@@ -162,9 +162,10 @@ impl<'a> Opening<'a> {
             Error::Disconnected {
                 broker: self.broker,
                 address,
-                reason: match closed && correlation_id == 0 {
-                    true => CLOSED_AT_FIRST_REQUEST.to_owned(),
-                    false => error.to_string(),
+                reason: if closed && correlation_id == 0 {
+                    CLOSED_AT_FIRST_REQUEST.to_owned()
+                } else {
+                    error.to_string()
                 },
             }
         })?;

@@ -91,17 +91,18 @@ impl TokenSource {
             Err(problem) => problem,
         };
         let address = address.to_owned();
-        match self.0.works.load(Ordering::Relaxed) {
-            true => Err(Error::Connect {
+        if self.0.works.load(Ordering::Relaxed) {
+            Err(Error::Connect {
                 broker,
                 address,
                 source: Arc::new(io::Error::other(format!("there is no token: {problem}"))),
-            }),
-            false => Err(Error::Authentication {
+            })
+        } else {
+            Err(Error::Authentication {
                 address,
                 mechanism: OAUTHBEARER,
                 problem,
-            }),
+            })
         }
     }
 }
@@ -203,9 +204,10 @@ impl Sasl {
         let answer = opening.exchange(&request, version).await?;
         if answer.error_code.is_error() {
             let message = answer.error_message.as_deref().unwrap_or_default();
-            let problem = match message.is_empty() {
-                true => answer.error_code.to_string(),
-                false => message.to_owned(),
+            let problem = if message.is_empty() {
+                answer.error_code.to_string()
+            } else {
+                message.to_owned()
             };
             return Err(self.refused(opening.address, problem));
         }

@@ -101,9 +101,10 @@ impl<'a> Scram<'a> {
             return Err(error.to_owned());
         }
         let signature = decode(field(server_final, "v=")?)?;
-        match self.server_signature.as_ref() == Some(&signature) {
-            true => Ok(()),
-            false => Err("the server does not know the password itself".to_owned()),
+        if self.server_signature.as_ref() == Some(&signature) {
+            Ok(())
+        } else {
+            Err("the server does not know the password itself".to_owned())
         }
     }
 }

@@ -113,9 +113,10 @@ fn certificates(setting: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
         .map_err(|error| Error::config(setting, error.to_string()))?;
-    match certificates.is_empty() {
-        true => Err(Error::config(setting, "holds no certificate")),
-        false => Ok(certificates),
+    if certificates.is_empty() {
+        Err(Error::config(setting, "holds no certificate"))
+    } else {
+        Ok(certificates)
     }
 }
 

@@ -39,9 +39,10 @@ impl Shard {
         }
         DescribedGroup {
             error_code: ErrorCode::GROUP_ID_NOT_FOUND,
-            error_message: Some(match self.groups.contains_key(&*group_id) {
-                true => format!("group {group_id} is a consumer group").into(),
-                false => format!("there is no group {group_id}").into(),
+            error_message: Some(if self.groups.contains_key(&*group_id) {
+                format!("group {group_id} is a consumer group").into()
+            } else {
+                format!("there is no group {group_id}").into()
             }),
             ..described
         }

@@ -146,9 +146,10 @@ impl ClassicGroup {
             .map(Id::from);
         self.protocol = value.protocol.as_deref().map(Id::from);
         self.leader = value.leader.as_deref().map(Id::from);
-        self.state = match self.members.is_empty() {
-            true => ClassicState::Empty,
-            false => ClassicState::Stable,
+        self.state = if self.members.is_empty() {
+            ClassicState::Empty
+        } else {
+            ClassicState::Stable
         };
         self.state_since = Some(value.current_state_timestamp).filter(|&at| at >= 0);
         self.subscribed_topics = self.read_subscribed_topics();
@@ -313,9 +314,10 @@ impl ClassicGroup {
                 Some(_) => {}
             }
         }
-        match self.members.contains_key(id) {
-            true => Ok(()),
-            false => Err(ErrorCode::UNKNOWN_MEMBER_ID),
+        if self.members.contains_key(id) {
+            Ok(())
+        } else {
+            Err(ErrorCode::UNKNOWN_MEMBER_ID)
         }
     }
 
@@ -467,9 +469,10 @@ impl ClassicGroup {
         if generation != self.generation {
             return Err(ErrorCode::ILLEGAL_GENERATION);
         }
-        match self.is(ClassicState::CompletingRebalance) {
-            true => Err(ErrorCode::REBALANCE_IN_PROGRESS),
-            false => Ok(()),
+        if self.is(ClassicState::CompletingRebalance) {
+            Err(ErrorCode::REBALANCE_IN_PROGRESS)
+        } else {
+            Ok(())
         }
     }
 }

@@ -80,13 +80,14 @@ pub(crate) fn leaves(member: Who, identity: &MemberIdentity, by: &Who) -> Cause 
     let is_removed = (identity.member_id.is_empty() && member.instance_id.is_some())
         || text.is_some_and(|text| text.starts_with("member was removed by an admin"));
     let reason = history::reason(text);
-    match is_removed {
-        true => Cause::MemberRemoved {
+    if is_removed {
+        Cause::MemberRemoved {
             member,
             by: by.clone(),
             reason,
-        },
-        false => Cause::MemberLeft { member, reason },
+        }
+    } else {
+        Cause::MemberLeft { member, reason }
     }
 }
 

@@ -257,12 +257,13 @@ impl ClassicStep<'_, '_> {
             return;
         };
         let who = member.who();
-        let cause = match member.is_new {
-            true => Cause::FirstJoinExpired { member: who },
-            false => Cause::SessionExpired {
+        let cause = if member.is_new {
+            Cause::FirstJoinExpired { member: who }
+        } else {
+            Cause::SessionExpired {
                 member: who,
                 timeout_ms: member.session_timeout_ms.into(),
-            },
+            }
         };
         self.remove_member(member_id);
         self.member_gone(cause);

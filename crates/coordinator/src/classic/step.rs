@@ -170,9 +170,10 @@ impl<'b> ClassicStep<'_, 'b> {
             protocol_name: group.protocol.as_deref().map(Into::into),
             leader: group.leader.as_deref().unwrap_or_default().into(),
             member_id: member_id.into(),
-            members: match group.is_leader(member_id) {
-                true => group.members_for_leader(),
-                false => Vec::new(),
+            members: if group.is_leader(member_id) {
+                group.members_for_leader()
+            } else {
+                Vec::new()
             },
             ..JoinGroupResponse::default()
         }

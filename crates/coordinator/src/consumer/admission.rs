@@ -101,15 +101,16 @@ pub(super) fn refuse_fenced_instance(
     member_id: &str,
     instance_id: &str,
 ) -> Result<(), Refusal> {
-    match *holder.id == *member_id {
-        true => Ok(()),
-        false => Err(Refusal::new(
+    if *holder.id == *member_id {
+        Ok(())
+    } else {
+        Err(Refusal::new(
             ErrorCode::FENCED_INSTANCE_ID,
             format!(
                 "Instance {instance_id} belongs to member {} now.",
                 holder.id
             ),
-        )),
+        ))
     }
 }
 
@@ -147,11 +148,12 @@ fn refuse_unknown_state(
         .topic_partitions
         .as_ref()
         .is_some_and(|owned| owned.is_empty());
-    match member.current.state == MemberState::Unknown && !owns_nothing {
-        true => Err(Refusal::new(
+    if member.current.state == MemberState::Unknown && !owns_nothing {
+        Err(Refusal::new(
             ErrorCode::FENCED_MEMBER_EPOCH,
             "The member's state is unknown: it has to give up its partitions and rejoin.",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }

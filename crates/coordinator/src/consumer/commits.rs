@@ -78,9 +78,10 @@ impl ConsumerGroup {
             };
         };
         let member = self.member(member_id).ok_or(ErrorCode::UNKNOWN_MEMBER_ID)?;
-        match request.member_epoch == member.current.epoch {
-            true => Ok(()),
-            false => Err(stale(member)),
+        if request.member_epoch == member.current.epoch {
+            Ok(())
+        } else {
+            Err(stale(member))
         }
     }
 }
@@ -110,8 +111,9 @@ impl CommitRule<'_> {
 }
 
 fn stale(member: &Member) -> ErrorCode {
-    match member.is_classic() {
-        true => ErrorCode::ILLEGAL_GENERATION,
-        false => ErrorCode::STALE_MEMBER_EPOCH,
+    if member.is_classic() {
+        ErrorCode::ILLEGAL_GENERATION
+    } else {
+        ErrorCode::STALE_MEMBER_EPOCH
     }
 }

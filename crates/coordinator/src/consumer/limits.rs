@@ -82,12 +82,13 @@ fn bytes(names: &[&str]) -> usize {
 /// Refuses a member with which the group would have too many bytes of metadata.
 pub(super) fn refuse_metadata(group_bytes: usize, config: &Config) -> Result<(), Refusal> {
     let bytes_max = config.group_metadata_max_bytes;
-    match group_bytes > bytes_max {
-        true => Err(Refusal::invalid(format!(
+    if group_bytes > bytes_max {
+        Err(Refusal::invalid(format!(
             "With this member the group would have {group_bytes} bytes of metadata; \
              kohort.group.metadata.max.bytes allows {bytes_max}."
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 

@@ -82,17 +82,19 @@ impl Owned {
 
     /// What is in `partitions` too.
     pub(crate) fn intersection(&self, partitions: &TopicPartitions) -> Owned {
-        match self.all.is_subset(partitions) {
-            true => self.clone(),
-            false => self.map(|own| own.intersection(partitions)),
+        if self.all.is_subset(partitions) {
+            self.clone()
+        } else {
+            self.map(|own| own.intersection(partitions))
         }
     }
 
     /// What is not in `partitions`.
     pub(crate) fn difference(&self, partitions: &TopicPartitions) -> Owned {
-        match self.all.is_disjoint(partitions) {
-            true => self.clone(),
-            false => self.map(|own| own.difference(partitions)),
+        if self.all.is_disjoint(partitions) {
+            self.clone()
+        } else {
+            self.map(|own| own.difference(partitions))
         }
     }
 

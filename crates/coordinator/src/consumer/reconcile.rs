@@ -56,12 +56,13 @@ impl Reconcile<'_> {
         }
         let revoking = self.current.revoking.union(&assigned.difference(&kept));
         let assigned = assigned.intersection(&kept);
-        Some(match self.still_owns(&revoking) {
-            true => self.revoke(assigned, revoking),
-            false => Current {
+        Some(if self.still_owns(&revoking) {
+            self.revoke(assigned, revoking)
+        } else {
+            Current {
                 assigned,
                 ..self.current.clone()
-            },
+            }
         })
     }
 
@@ -84,9 +85,10 @@ impl Reconcile<'_> {
         Current {
             epoch: self.target_epoch,
             previous_epoch: self.previous_epoch(self.target_epoch),
-            state: match taken.is_empty() {
-                true => MemberState::Stable,
-                false => MemberState::UnreleasedPartitions,
+            state: if taken.is_empty() {
+                MemberState::Stable
+            } else {
+                MemberState::UnreleasedPartitions
             },
             assigned: assigned.union(&given),
             revoking: Owned::default(),
@@ -106,9 +108,10 @@ impl Reconcile<'_> {
     /// Kafka writes the present epoch here even if it stays, and so fences a member that has lost
     /// two answers in a row. The epoch before the present one serves better.
     fn previous_epoch(&self, next_epoch: i32) -> i32 {
-        match next_epoch == self.current.epoch {
-            true => self.current.previous_epoch,
-            false => self.current.epoch,
+        if next_epoch == self.current.epoch {
+            self.current.previous_epoch
+        } else {
+            self.current.epoch
         }
     }
 

@@ -41,12 +41,11 @@ impl ConsumerStep<'_, '_> {
             return;
         };
         let must_revoke = member.current.state == MemberState::UnrevokedPartitions;
-        match must_revoke && !member.is_classic() {
-            true => {
-                let timeout_ms = member.profile.rebalance_timeout_ms;
-                self.limit(member_id, timeout_ms, |rebalance| &mut rebalance.revoke);
-            }
-            false => self.unlimit(member_id, |rebalance| &mut rebalance.revoke),
+        if must_revoke && !member.is_classic() {
+            let timeout_ms = member.profile.rebalance_timeout_ms;
+            self.limit(member_id, timeout_ms, |rebalance| &mut rebalance.revoke);
+        } else {
+            self.unlimit(member_id, |rebalance| &mut rebalance.revoke)
         }
     }
 
@@ -147,15 +146,16 @@ impl Shard {
             Fired::Due => {
                 let was_cut = member.session_was.is_some();
                 let member = consumer.who(member_id);
-                let cause = match was_cut {
-                    true => Cause::ConnectionLost {
+                let cause = if was_cut {
+                    Cause::ConnectionLost {
                         member,
                         grace_ms: consumer.connection_grace_ms(),
-                    },
-                    false => Cause::SessionExpired {
+                    }
+                } else {
+                    Cause::SessionExpired {
                         member,
                         timeout_ms: consumer.session_timeout_ms(member_id).into(),
-                    },
+                    }
                 };
                 self.fence(group_id, std::slice::from_ref(member_id), cause, step);
             }

@@ -90,12 +90,11 @@ impl ConsumerStep<'_, '_> {
             return self.look_at(due);
         }
         let task = self.target_task();
-        match task.members.len() > INLINE_MEMBERS_MAX {
-            true => {
-                self.group.is_assigning = true;
-                self.step.work(Work::new(Task::Target(task)));
-            }
-            false => self.install_target(task.run()),
+        if task.members.len() > INLINE_MEMBERS_MAX {
+            self.group.is_assigning = true;
+            self.step.work(Work::new(Task::Target(task)));
+        } else {
+            self.install_target(task.run())
         }
     }
 

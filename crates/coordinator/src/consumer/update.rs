@@ -87,16 +87,17 @@ impl ConsumerStep<'_, '_> {
         let assignor = self.group.assignor(self.config);
         subscription.group_change = if names_changed || (regex_changed && is_resolved) {
             let member = self.who(member_id);
-            Some(match is_new {
-                true => Cause::MemberJoined {
+            Some(if is_new {
+                Cause::MemberJoined {
                     member,
                     reason: None,
-                },
-                false => Cause::SubscriptionChanged {
+                }
+            } else {
+                Cause::SubscriptionChanged {
                     member,
                     topics: profile.topics.iter().map(short).collect(),
                     regex: profile.regex.as_deref().map(clean),
-                },
+                }
             })
         } else if assignor != assignor_before {
             Some(Cause::AssignorChanged {

@@ -86,9 +86,10 @@ impl Shard {
         let group = self.consumer_group_or_new(&group_id);
         // Without the hash the first member that is heard of brings another target: from now on
         // nobody but the coordinator looks whether one is due.
-        let hash = match is_complete {
-            true => TopicHashes::new(group.subscriptions().topics(), &topics).digest(),
-            false => 0,
+        let hash = if is_complete {
+            TopicHashes::new(group.subscriptions().topics(), &topics).digest()
+        } else {
+            0
         };
         self.emit(records::group(&group_id, epoch, hash), step);
         for member in &members {
@@ -102,9 +103,10 @@ impl Shard {
             let current = Current {
                 epoch,
                 previous_epoch: epoch,
-                state: match member.revoking.is_empty() {
-                    true => MemberState::Stable,
-                    false => MemberState::UnrevokedPartitions,
+                state: if member.revoking.is_empty() {
+                    MemberState::Stable
+                } else {
+                    MemberState::UnrevokedPartitions
                 },
                 assigned: Owned::at(epoch, member.assigned.clone()),
                 revoking: Owned::at(epoch, member.revoking.clone()),

@@ -50,9 +50,10 @@ impl ConsumerStep<'_, '_> {
         }
         let late = Late {
             member: member.who(),
-            needs: match has_revoked {
-                true => Needs::Revoke,
-                false => Needs::Heartbeat,
+            needs: if has_revoked {
+                Needs::Revoke
+            } else {
+                Needs::Heartbeat
             },
             took_ms: self.group.progress.phase_ms(self.step.now),
         };
@@ -164,9 +165,10 @@ impl ConsumerStep<'_, '_> {
             needs,
             partitions: named(revoking, self.topics),
             deadline_at: Some(deadline.map_or(member.session.at(), |deadline| deadline.at())),
-            blocks: match revoking.is_empty() {
-                true => Few::default(),
-                false => self.blocked_by(member),
+            blocks: if revoking.is_empty() {
+                Few::default()
+            } else {
+                self.blocked_by(member)
             },
         }
     }

@@ -111,17 +111,19 @@ impl Shard {
         let known =
             known.filter(|known| (0..known.partition_count).contains(&partition.partition_index));
         let topic_id = known.ok_or(ErrorCode::UNKNOWN_TOPIC_OR_PARTITION)?.id;
-        match topic.topic_id.is_zero() || topic.topic_id == topic_id {
-            true => Ok(topic_id),
-            false => Err(ErrorCode::UNKNOWN_TOPIC_ID),
+        if topic.topic_id.is_zero() || topic.topic_id == topic_id {
+            Ok(topic_id)
+        } else {
+            Err(ErrorCode::UNKNOWN_TOPIC_ID)
         }
     }
 
     fn check_metadata(&self, partition: &OffsetCommitRequestPartition) -> Result<(), ErrorCode> {
         let metadata = partition.committed_metadata.as_deref().unwrap_or_default();
-        match is_longer(metadata, self.config.offset_metadata_max_bytes) {
-            true => Err(ErrorCode::OFFSET_METADATA_TOO_LARGE),
-            false => Ok(()),
+        if is_longer(metadata, self.config.offset_metadata_max_bytes) {
+            Err(ErrorCode::OFFSET_METADATA_TOO_LARGE)
+        } else {
+            Ok(())
         }
     }
 
@@ -261,9 +263,10 @@ fn check_numbers(partition: &OffsetCommitRequestPartition) -> Result<(), ErrorCo
 pub(crate) fn check_leader_epoch(
     partition: &OffsetCommitRequestPartition,
 ) -> Result<(), ErrorCode> {
-    match partition.committed_leader_epoch < -1 {
-        true => Err(ErrorCode::INVALID_REQUEST),
-        false => Ok(()),
+    if partition.committed_leader_epoch < -1 {
+        Err(ErrorCode::INVALID_REQUEST)
+    } else {
+        Ok(())
     }
 }
 

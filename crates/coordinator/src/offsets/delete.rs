@@ -92,12 +92,11 @@ impl Shard {
             .is_some_and(|group| group.subscribes_to(&topic.name));
         let partitions = topic.partitions.iter().map(|partition| {
             let partition_index = partition.partition_index;
-            let error_code = match in_use {
-                true => ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC,
-                false => {
-                    self.delete_offset(group_id, &topic.name, partition_index, step);
-                    ErrorCode::NONE
-                }
+            let error_code = if in_use {
+                ErrorCode::GROUP_SUBSCRIBED_TO_TOPIC
+            } else {
+                self.delete_offset(group_id, &topic.name, partition_index, step);
+                ErrorCode::NONE
             };
             OffsetDeleteResponsePartition {
                 partition_index,

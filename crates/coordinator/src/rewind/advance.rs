@@ -128,10 +128,7 @@ fn next_of_consumers(group: &ConsumerGroup, partitions: &TopicPartitions, topics
             return Next::TakeFromConsumers;
         }
     }
-    match is_held {
-        true => Next::Wait,
-        false => Next::Finish,
-    }
+    if is_held { Next::Wait } else { Next::Finish }
 }
 
 fn next_of_classic(group: &ClassicGroup, rewind: &Rewind) -> Next {

@@ -132,10 +132,7 @@ impl Shard {
                 partitions,
             });
         }
-        match is_refused {
-            true => Err(topics),
-            false => Ok(goals),
-        }
+        if is_refused { Err(topics) } else { Ok(goals) }
     }
 
     fn goal(

@@ -107,9 +107,10 @@ pub fn request(rng: &mut Rng) -> Request {
                 group_id: group(rng),
                 session_timeout_ms: timeout_ms(rng),
                 rebalance_timeout_ms: timeout_ms(rng),
-                member_id: match rng.bool() {
-                    true => ByteString::new(),
-                    false => id(rng),
+                member_id: if rng.bool() {
+                    ByteString::new()
+                } else {
+                    id(rng)
                 },
                 group_instance_id: text(rng),
                 protocol_type: pick(rng, &["consumer", "consumer", "connect", ""]).into(),
@@ -230,24 +231,22 @@ fn consumer_heartbeat(rng: &mut Rng) -> ConsumerGroupHeartbeatRequest {
     ConsumerGroupHeartbeatRequest {
         group_id: group(rng),
         member_id: id(rng),
-        member_epoch: match joins {
-            true => 0,
-            false => number(rng),
-        },
+        member_epoch: if joins { 0 } else { number(rng) },
         instance_id: text(rng),
         rack_id: text(rng),
         rebalance_timeout_ms: timeout_ms(rng),
         subscribed_topic_names: (joins || rng.bool()).then(|| some(rng, topic_name)),
         subscribed_topic_regex: text(rng),
         server_assignor: rng.bool().then(|| pick(rng, &["range", "uniform"]).into()),
-        topic_partitions: match joins {
-            true => Some(Vec::new()),
-            false => rng.bool().then(|| {
+        topic_partitions: if joins {
+            Some(Vec::new())
+        } else {
+            rng.bool().then(|| {
                 some(rng, |rng| TopicIdPartitions {
                     topic_id: topic_id(rng),
                     partitions: some(rng, number),
                 })
-            }),
+            })
         },
     }
 }

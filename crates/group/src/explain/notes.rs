@@ -109,26 +109,28 @@ fn idle_members(view: &View) -> Option<Note> {
         return None;
     }
     let count = view.members.len();
-    let text = match idle.count == count {
-        true => "no member has any partitions".to_owned(),
-        false => format!(
+    let text = if idle.count == count {
+        "no member has any partitions".to_owned()
+    } else {
+        format!(
             "{} of {count} members have no partitions: {idle}",
             idle.count
-        ),
+        )
     };
-    Some(match partitions < count && partitions > 0 {
-        true => note(
+    Some(if partitions < count && partitions > 0 {
+        note(
             format!(
                 "{text}; there {} only {}",
                 if partitions == 1 { "is" } else { "are" },
                 partitions_in_words(partitions)
             ),
             Some("more members do not help: add partitions or stop the idle members"),
-        ),
-        false => note(
+        )
+    } else {
+        note(
             text,
             Some("check what they subscribe to, and whether those topics exist"),
-        ),
+        )
     })
 }
 

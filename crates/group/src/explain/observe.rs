@@ -96,10 +96,7 @@ impl Observer {
             let unknown = || Causes::from("for a reason that cannot be seen from outside");
             seen.push(What::RebalanceBegan {
                 epoch,
-                causes: match causes.is_empty() {
-                    true => unknown(),
-                    false => causes,
-                },
+                causes: if causes.is_empty() { unknown() } else { causes },
                 deadline_at: None,
             });
         } else {

@@ -37,9 +37,10 @@ impl Who {
 
 /// The same as [`clean`], shared if it is clean.
 pub fn short(text: &Id) -> Id {
-    match is_clean(text) {
-        true => text.clone(),
-        false => clean(text),
+    if is_clean(text) {
+        text.clone()
+    } else {
+        clean(text)
     }
 }
 

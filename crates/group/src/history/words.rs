@@ -285,9 +285,10 @@ impl Display for Waited {
         if !self.partitions.is_empty() {
             write!(f, " {}", self.partitions)?;
         }
-        match self.blocks.is_empty() {
-            true => Ok(()),
-            false => write!(f, " (which {} waits for)", self.blocks),
+        if self.blocks.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " (which {} waits for)", self.blocks)
         }
     }
 }
@@ -414,9 +415,10 @@ impl Display for What {
                     "generation {epoch} is assigned and stable, after {} in all",
                     clock_span(*total_ms)
                 )?;
-                match *took_ms < NOTABLE_MS {
-                    true => Ok(()),
-                    false => write!(f, ", {} of it for the leader", clock_span(*took_ms)),
+                if *took_ms < NOTABLE_MS {
+                    Ok(())
+                } else {
+                    write!(f, ", {} of it for the leader", clock_span(*took_ms))
                 }
             }
             What::TargetComputed {
@@ -479,9 +481,10 @@ impl Display for What {
                     "the group of {} became a {to} group at epoch {epoch}",
                     counted(*members, "member")
                 )?;
-                match causes.is_empty() {
-                    true => Ok(()),
-                    false => write!(f, ": {causes}"),
+                if causes.is_empty() {
+                    Ok(())
+                } else {
+                    write!(f, ": {causes}")
                 }
             }
             What::Deleted {

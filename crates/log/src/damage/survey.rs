@@ -64,18 +64,18 @@ impl Survey {
         let known = checkpoint.clone().unwrap_or_default();
         // As in `Log::open`: nothing is known of gaps in a log that kohort has not written.
         let is_foreign = !has(CHECKPOINT) && !has_point;
-        let point = match has_point {
-            true => {
-                RecoveryPoint::open(&**storage)
-                    .map_err(|e| io("cannot read", RECOVERY_POINT, e))?
-                    .1
-            }
-            false => 0,
+        let point = if has_point {
+            RecoveryPoint::open(&**storage)
+                .map_err(|e| io("cannot read", RECOVERY_POINT, e))?
+                .1
+        } else {
+            0
         };
         let point = point.max(known.start_offset).max(known.flushed_to);
-        let gaps_to = match is_foreign || checkpoint.is_none() {
-            true => i64::MAX,
-            false => known.flushed_to,
+        let gaps_to = if is_foreign || checkpoint.is_none() {
+            i64::MAX
+        } else {
+            known.flushed_to
         };
 
         let files = segment_files(&names, known.start_offset);

@@ -82,11 +82,12 @@ impl Log {
             return Ok(None);
         };
         let max = segment.max_timestamp();
-        match max.timestamp < 0 {
-            true => Ok(None),
-            false => bounds.find(&segment, max.offset, max.timestamp, |time| {
+        if max.timestamp < 0 {
+            Ok(None)
+        } else {
+            bounds.find(&segment, max.offset, max.timestamp, |time| {
                 time == max.timestamp
-            }),
+            })
         }
     }
 

@@ -144,9 +144,10 @@ impl Log {
         if self.closed.load(Ordering::Acquire) {
             return Err(LogError::Closed);
         }
-        match self.has_failed() {
-            true => Err(LogError::FlushFailed),
-            false => Ok(()),
+        if self.has_failed() {
+            Err(LogError::FlushFailed)
+        } else {
+            Ok(())
         }
     }
 }

@@ -102,9 +102,10 @@ impl Opening {
         let bases = self.remove_before_start(&names, checkpoint.start_offset)?;
         let marker = CleanShutdown::load(&*self.storage)
             .map_err(|e| self.io("cannot read", CLEAN_SHUTDOWN, e))?;
-        let gaps_to = match is_foreign {
-            true => i64::MAX,
-            false => checkpoint.flushed_to,
+        let gaps_to = if is_foreign {
+            i64::MAX
+        } else {
+            checkpoint.flushed_to
         };
         let mut segments = self.segments(&bases, gaps_to)?;
         if let (Some(known), Some(first)) = (&known, segments.first())

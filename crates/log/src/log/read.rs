@@ -120,9 +120,10 @@ impl Log {
             }
         }
         // All were empty from there on (compaction): go on behind them.
-        match last > from {
-            true => self.read(last, limit),
-            false => Ok(read),
+        if last > from {
+            self.read(last, limit)
+        } else {
+            Ok(read)
         }
     }
 }

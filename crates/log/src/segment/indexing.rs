@@ -35,9 +35,10 @@ impl Segment {
             return Ok(look(index));
         }
         // Reading the file without the lock: nothing is appended to a segment without an index.
-        let read = match self.is_retired() {
-            true => None,
-            false => self.read_index()?.filter(|_| !self.is_retired()),
+        let read = if self.is_retired() {
+            None
+        } else {
+            self.read_index()?.filter(|_| !self.is_retired())
         };
         let Some(index) = read else {
             return self.rebuild_index().map(|index| look(&index));

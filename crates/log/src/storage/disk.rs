@@ -78,9 +78,10 @@ impl DiskStorage {
     }
 
     fn check_attached(&self) -> io::Result<()> {
-        match self.detached.load(Ordering::Acquire) {
-            true => Err(io::ErrorKind::NotFound.into()),
-            false => Ok(()),
+        if self.detached.load(Ordering::Acquire) {
+            Err(io::ErrorKind::NotFound.into())
+        } else {
+            Ok(())
         }
     }
 }

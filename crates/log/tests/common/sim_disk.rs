@@ -346,9 +346,10 @@ impl StorageFile for SimFile {
         change.apply(&mut file.seen, usize::MAX);
         file.pending.push(change);
         failed?;
-        match full {
-            true => Err(io::ErrorKind::StorageFull.into()),
-            false => Ok(()),
+        if full {
+            Err(io::ErrorKind::StorageFull.into())
+        } else {
+            Ok(())
         }
     }
 

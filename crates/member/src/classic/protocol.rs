@@ -113,9 +113,10 @@ pub(super) fn read_subscription(
 
 pub(super) fn read_assignment(bytes: &Bytes) -> Result<ConsumerProtocolAssignment, MemberError> {
     // A member without partitions may get nothing at all.
-    match bytes.is_empty() {
-        true => Ok(ConsumerProtocolAssignment::default()),
-        false => read(bytes, "the assignment"),
+    if bytes.is_empty() {
+        Ok(ConsumerProtocolAssignment::default())
+    } else {
+        read(bytes, "the assignment")
     }
 }
 

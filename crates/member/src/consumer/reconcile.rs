@@ -164,9 +164,10 @@ impl ConsumerMember {
 
     /// The coordinator is being told what the member has.
     pub(super) fn acknowledged(&mut self) {
-        match self.target == self.owned {
-            true => self.go(MemberState::Stable),
-            false => self.go(MemberState::Reconciling),
+        if self.target == self.owned {
+            self.go(MemberState::Stable)
+        } else {
+            self.go(MemberState::Reconciling)
         }
     }
 

@@ -320,9 +320,10 @@ impl Reader {
                 let code = response.error_code;
                 broker.session.answered(response.session_id, code);
                 may_go_on = !code.is_error() || broker.failures == 0;
-                broker.failures = match code.is_error() {
-                    true => broker.failures + 1,
-                    false => 0,
+                broker.failures = if code.is_error() {
+                    broker.failures + 1
+                } else {
+                    0
                 };
             }
             None => {
@@ -363,9 +364,6 @@ impl Reader {
         refreshes.last = Some(now);
         let wait = (self.config.backoff)(refreshes.fruitless + 1);
         refreshes.not_before = now + wait.as_millis() as Millis;
-        refreshes.fruitless = match found {
-            true => 0,
-            false => refreshes.fruitless + 1,
-        };
+        refreshes.fruitless = if found { 0 } else { refreshes.fruitless + 1 };
     }
 }

@@ -59,9 +59,10 @@ impl Reader {
             let Some(before) = self.remove(&name) else {
                 continue;
             };
-            let start = match self.config.has_group {
-                true => Seek::Committed,
-                false => Seek::Earliest,
+            let start = if self.config.has_group {
+                Seek::Committed
+            } else {
+                Seek::Earliest
             };
             self.insert(name.clone(), start);
             if let Some(partition) = self.partitions.get_mut(&name) {

@@ -133,8 +133,9 @@ fn classic(described: &DescribedGroup, state: &GroupState) -> Result<(), String>
         ));
     }
     let said = described.members.iter().map(|member| &*member.member_id);
-    match said.eq(group.members.keys().map(|id| &**id)) {
-        true => Ok(()),
-        false => Err("described with other members".to_owned()),
+    if said.eq(group.members.keys().map(|id| &**id)) {
+        Ok(())
+    } else {
+        Err("described with other members".to_owned())
     }
 }

@@ -133,11 +133,12 @@ fn synced(
             let mut assignments = state.members.values();
             // The group may have gone on in the same batch, and without the member.
             let is_known = assignments.any(|(_, known)| known == assignment);
-            match is_known || !state.members.contains_key(member_id) {
-                true => Ok(()),
-                false => Err(format!(
+            if is_known || !state.members.contains_key(member_id) {
+                Ok(())
+            } else {
+                Err(format!(
                     "a member of group {group} was told an assignment that is not durable"
-                )),
+                ))
             }
         }
         _ => Ok(()),

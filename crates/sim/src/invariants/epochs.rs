@@ -80,10 +80,11 @@ impl Invariant for Epochs {
                             "the generation of group {id} goes from {before} to {generation}"
                         ));
                     }
-                    match group.state == "Empty" {
+                    if group.state == "Empty" {
                         // Without members nobody is left who could be mistaken.
-                        true => continue,
-                        false => Seen::Classic(generation),
+                        continue;
+                    } else {
+                        Seen::Classic(generation)
                     }
                 }
             };
@@ -118,16 +119,18 @@ impl Epochs {
         else {
             return Ok(());
         };
-        let epoch = match answer.error_code.is_error() || answer.member_epoch < 0 {
-            true => 0,
-            false => answer.member_epoch,
+        let epoch = if answer.error_code.is_error() || answer.member_epoch < 0 {
+            0
+        } else {
+            answer.member_epoch
         };
         let before = self.answered.insert((node, life), epoch).unwrap_or(0);
-        match epoch != 0 && epoch < before {
-            true => Err(format!(
+        if epoch != 0 && epoch < before {
+            Err(format!(
                 "node {node}.{life} is told epoch {epoch} after {before}"
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 }

@@ -116,12 +116,13 @@ impl NewPartitions {
         let is_on = world.profile.config.new_partitions_from_start;
         // Who has been put out, and does not know, is not waited for.
         let is_new = is_new && is_member(it, world);
-        match is_new && is_on && !is_gone && !is_confused && !is_rewound {
-            true => Err(format!(
+        if is_new && is_on && !is_gone && !is_confused && !is_rewound {
+            Err(format!(
                 "{} begins {place:?}, which is new to its group, and finds nothing committed",
                 it.name(node)
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 

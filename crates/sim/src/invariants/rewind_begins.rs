@@ -41,13 +41,14 @@ impl Invariant for RewindBegins {
                 it.name(node)
             ));
         }
-        match era == account.era && offset < account.begins_at {
-            true => Err(format!(
+        if era == account.era && offset < account.begins_at {
+            Err(format!(
                 "{} begins {place:?} at {offset}, and it was rewound to {}",
                 it.name(node),
                 account.begins_at
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 }

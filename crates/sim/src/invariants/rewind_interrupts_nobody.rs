@@ -68,12 +68,13 @@ fn same_targets(id: &Id, was: &ConsumerGroupState, is: &ConsumerGroupState) -> R
         && was.metadata_hash == is.metadata_hash
         && was.subscriptions == is.subscriptions
         && was.members.keys().eq(is.members.keys());
-    match is_at_rest && was.targets != is.targets {
-        true => Err(format!(
+    if is_at_rest && was.targets != is.targets {
+        Err(format!(
             "group {id} had the target {:?}, and has {:?}",
             was.targets, is.targets
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -152,9 +152,10 @@ fn ended(
         };
         let is_gone = goals.keys().any(|(topic, _)| !is_there(topic));
         let has_group = world.coordinator.live.contains_key(id);
-        return match !account.wished.is_empty() || !is_gone && has_group && !is_cancelled {
-            true => Err(format!("the rewind of group {id} to {goals:?} has ended")),
-            false => Ok(()),
+        return if !account.wished.is_empty() || !is_gone && has_group && !is_cancelled {
+            Err(format!("the rewind of group {id} to {goals:?} has ended"))
+        } else {
+            Ok(())
         };
     };
     let committed = |place: &(Id, i32)| {
@@ -184,12 +185,13 @@ fn ended(
         _ => account.written.get(place) == Some(&None) || committed(place) < 0,
     });
     let only_goals = account.wished.iter().all(|place| goals.contains_key(place));
-    match to == goals && is_all_written && only_goals {
-        true => Ok(()),
-        false => Err(format!(
+    if to == goals && is_all_written && only_goals {
+        Ok(())
+    } else {
+        Err(format!(
             "group {id} was to be rewound to {goals:?}, is said to be at {to:?}, and written is {:?}",
             account.written
-        )),
+        ))
     }
 }
 

@@ -144,9 +144,10 @@ impl Key {
             if self.whose(id) == 200 {
                 let begin = self.bytes.len();
                 // Ids that members choose may come back.
-                let name = match id.starts_with('m') {
-                    true => id.as_bytes(),
-                    false => b"given",
+                let name = if id.starts_with('m') {
+                    id.as_bytes()
+                } else {
+                    b"given"
                 };
                 self.text(name);
                 note(self, id, member, None);
@@ -255,25 +256,22 @@ impl Key {
             self.flag(*is_classic);
             self.byte(mask(assigned));
             self.byte(mask(owned));
-            match is_classic {
-                false => {
-                    self.byte(*incarnation);
-                    self.flag(*says_all);
-                    self.flag(said.as_ref() == Some(owned));
+            if *is_classic {
+                self.flag(given_id.is_empty());
+                self.flag(waits.is_some());
+                self.byte(match phase {
+                    Phase::Join => 0,
+                    Phase::Sync => 1,
+                    Phase::Heartbeat => 2,
+                });
+                for (id, assignment) in leads {
+                    self.byte(self.whose(id));
+                    self.text(assignment);
                 }
-                true => {
-                    self.flag(given_id.is_empty());
-                    self.flag(waits.is_some());
-                    self.byte(match phase {
-                        Phase::Join => 0,
-                        Phase::Sync => 1,
-                        Phase::Heartbeat => 2,
-                    });
-                    for (id, assignment) in leads {
-                        self.byte(self.whose(id));
-                        self.text(assignment);
-                    }
-                }
+            } else {
+                self.byte(*incarnation);
+                self.flag(*says_all);
+                self.flag(said.as_ref() == Some(owned));
             }
         }
         // Which of the ids that were given out sorts first.

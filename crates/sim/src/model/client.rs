@@ -74,9 +74,10 @@ impl Client {
     }
 
     pub(super) fn id(&self) -> String {
-        match self.is_classic {
-            true => self.given_id.clone(),
-            false => format!("m{}-{}", self.index, self.incarnation),
+        if self.is_classic {
+            self.given_id.clone()
+        } else {
+            format!("m{}-{}", self.index, self.incarnation)
         }
     }
 
@@ -86,9 +87,10 @@ impl Client {
 
     /// What it says next.
     pub(super) fn request(&mut self) -> Request {
-        match self.is_classic {
-            true => self.classic_request(),
-            false => self.heartbeat(),
+        if self.is_classic {
+            self.classic_request()
+        } else {
+            self.heartbeat()
         }
     }
 
@@ -276,9 +278,10 @@ impl Client {
     /// was lost, by which some of it may have been taken back.
     pub(super) fn settle(&mut self) {
         let has_revoked = !self.owned.is_subset(&self.assigned);
-        match !self.is_classic && self.says_all {
-            true => self.owned.retain(|place| self.assigned.contains(place)),
-            false => self.owned = self.assigned.clone(),
+        if !self.is_classic && self.says_all {
+            self.owned.retain(|place| self.assigned.contains(place))
+        } else {
+            self.owned = self.assigned.clone()
         }
         // A classic member tells of that by joining again.
         if self.is_classic && has_revoked && self.phase == Phase::Heartbeat {
@@ -327,12 +330,13 @@ fn read_assignment(assignment: &Bytes) -> BTreeSet<Place> {
 }
 
 fn named(owned: &BTreeSet<Place>) -> Vec<TopicPartitions> {
-    match owned.is_empty() {
-        true => Vec::new(),
-        false => vec![TopicPartitions {
+    if owned.is_empty() {
+        Vec::new()
+    } else {
+        vec![TopicPartitions {
             topic: TOPIC.into(),
             partitions: owned.iter().map(|(_, partition)| *partition).collect(),
-        }],
+        }]
     }
 }
 

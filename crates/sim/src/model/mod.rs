@@ -161,11 +161,12 @@ impl States {
             rounds += 1;
             self.known.entry(fingerprint).or_default().rounds = Some(rounds as u8);
         }
-        match rounds > rounds_max {
-            true => Err(format!(
+        if rounds > rounds_max {
+            Err(format!(
                 "{rounds} rounds of heartbeats until everybody rests"
-            )),
-            false => Ok(rounds),
+            ))
+        } else {
+            Ok(rounds)
         }
     }
 }

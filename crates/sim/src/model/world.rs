@@ -201,9 +201,10 @@ impl World {
             Step::Leave(at) => {
                 let client = &mut self.clients[usize::from(at)];
                 client.owned.clear();
-                let request = match client.is_classic {
-                    true => leave_group(&client.id()),
-                    false => client.leave(-1),
+                let request = if client.is_classic {
+                    leave_group(&client.id())
+                } else {
+                    client.leave(-1)
                 };
                 self.ask(request);
                 self.clients[usize::from(at)].forget();
@@ -346,9 +347,10 @@ impl World {
             }
         }
         let loaded = self.standby.durable();
-        match is_same(view.durable.get(GROUP), loaded.get(GROUP)) {
-            true => Ok(()),
-            false => Err("a shard loaded from the log holds something else".to_owned()),
+        if is_same(view.durable.get(GROUP), loaded.get(GROUP)) {
+            Ok(())
+        } else {
+            Err("a shard loaded from the log holds something else".to_owned())
         }
     }
 
@@ -356,9 +358,10 @@ impl World {
     /// that somebody is gone who was given an id and never came back with it.
     pub(super) fn rounds_max(&self) -> u32 {
         let session = (SESSION_TIMEOUT_MS / ROUND_MS) as u32;
-        12 + match self.small.classics > 0 || self.small.changes {
-            true => session,
-            false => 0,
+        12 + if self.small.classics > 0 || self.small.changes {
+            session
+        } else {
+            0
         }
     }
 
@@ -406,9 +409,10 @@ impl World {
             && owned == self.small.partitions as usize
             && spread <= 1
             && self.clients.iter().all(|client| {
-                let is_told = match client.is_classic {
-                    true => client.phase == Phase::Heartbeat,
-                    false => !client.says_all && client.said.as_ref() == Some(&client.owned),
+                let is_told = if client.is_classic {
+                    client.phase == Phase::Heartbeat
+                } else {
+                    !client.says_all && client.said.as_ref() == Some(&client.owned)
                 };
                 is_told && client.owned == client.assigned && view.is_member(client)
             })

@@ -250,19 +250,17 @@ impl BatchBuilder {
         let mut packed = std::mem::take(&mut self.packed);
         let is_packed = self.build_into(&mut packed);
         self.packed = packed;
-        match is_packed {
-            true => &self.packed,
-            false => &self.plain,
-        }
+        if is_packed { &self.packed } else { &self.plain }
     }
 
     /// Makes the batch in `packed` if it is compressed, and where the records are if not. Returns
     /// which.
     fn build_into(&mut self, packed: &mut Vec<u8>) -> bool {
         // No records, nothing to compress; Kafka's cleaner keeps such batches and writes them so.
-        let compression = match self.is_empty() {
-            true => Compression::None,
-            false => self.compressor.compression(),
+        let compression = if self.is_empty() {
+            Compression::None
+        } else {
+            self.compressor.compression()
         };
         let out = match compression {
             Compression::None => &mut self.plain,

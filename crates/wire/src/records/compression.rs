@@ -146,9 +146,10 @@ impl fmt::Display for Compression {
 const LZ4_MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 
 fn check_limit(length: usize, limit: usize) -> Result<(), RecordsError> {
-    match length > limit {
-        true => Err(RecordsError::TooLargeDecompressed { limit }),
-        false => Ok(()),
+    if length > limit {
+        Err(RecordsError::TooLargeDecompressed { limit })
+    } else {
+        Ok(())
     }
 }
 

@@ -216,12 +216,13 @@ impl BatchHeader {
     /// Checks the checksum against the bytes of the whole `batch` that this header was read from.
     pub fn check_crc(&self, batch: &[u8]) -> Result<(), RecordsError> {
         let computed = crc32c::crc32c(batch.get(ATTRIBUTES_AT..).unwrap_or_default());
-        match self.crc == computed {
-            true => Ok(()),
-            false => Err(RecordsError::Checksum {
+        if self.crc == computed {
+            Ok(())
+        } else {
+            Err(RecordsError::Checksum {
                 stored: self.crc,
                 computed,
-            }),
+            })
         }
     }
 

@@ -17,9 +17,10 @@ pub fn produced(mut bytes: Bytes) -> Result<Batch, RecordsError> {
         return Err(RecordsError::NotOneBatch);
     }
     let batch = Batch::split_from(&mut bytes)?;
-    match bytes.is_empty() {
-        true => Ok(batch),
-        false => Err(RecordsError::NotOneBatch),
+    if bytes.is_empty() {
+        Ok(batch)
+    } else {
+        Err(RecordsError::NotOneBatch)
     }
 }
 

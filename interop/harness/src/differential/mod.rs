@@ -160,9 +160,10 @@ pub(crate) fn compare(run: &Run, options: &Options) -> Result<Passed, Failure> {
         let pair = Pair::start(run, number + 1)?;
         found.add(compare_seeds(&pair, run, options, seeds)?);
     }
-    match found.reports.is_empty() {
-        true => Ok(Passed::note(found.note())),
-        false => Err(found.failure()),
+    if found.reports.is_empty() {
+        Ok(Passed::note(found.note()))
+    } else {
+        Err(found.failure())
     }
 }
 
@@ -301,12 +302,11 @@ fn compare_seeds(
         }
     }
     for script in played.differing.iter().take(SHOWN) {
-        let shortest = match options.whole {
-            true => {
-                let transcripts = pair.play(&script.again(1))?;
-                first_difference(script, &transcripts).map(|_| (script.clone(), transcripts))
-            }
-            false => shrink::shrink(pair, script)?,
+        let shortest = if options.whole {
+            let transcripts = pair.play(&script.again(1))?;
+            first_difference(script, &transcripts).map(|_| (script.clone(), transcripts))
+        } else {
+            shrink::shrink(pair, script)?
         };
         let Some((script, transcripts)) = shortest else {
             not_repeated += 1;

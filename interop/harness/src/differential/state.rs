@@ -157,12 +157,13 @@ impl Comparison {
 
     /// A failure if `reader` has read anything else than was written.
     pub(super) fn finish(self, reader: &str) -> Result<Self, Failure> {
-        match self.different.is_empty() {
-            true => Ok(self),
-            false => Err(Failure::new(format!(
+        if self.different.is_empty() {
+            Ok(self)
+        } else {
+            Err(Failure::new(format!(
                 "{reader} has read something else{}",
                 self.different
-            ))),
+            )))
         }
     }
 }

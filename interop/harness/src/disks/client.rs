@@ -128,9 +128,10 @@ impl Client {
         };
         let answer = self.ask(&request, 12)?;
         let mut names = answer.topics.iter().filter_map(|it| it.name.as_ref());
-        match names.any(|name| **name == *LATE_TOPIC) {
-            true => Err(Failure::new("a topic is there that was refused")),
-            false => Ok(()),
+        if names.any(|name| **name == *LATE_TOPIC) {
+            Err(Failure::new("a topic is there that was refused"))
+        } else {
+            Ok(())
         }
     }
 
@@ -395,12 +396,13 @@ impl Client {
                 code => Err(Failure::new(format!("fetching offsets: {code}"))),
             }
         })?;
-        match found == Some(self.committed) {
-            true => Ok(()),
-            false => Err(Failure::new(format!(
+        if found == Some(self.committed) {
+            Ok(())
+        } else {
+            Err(Failure::new(format!(
                 "{} was acknowledged, and {found:?} is committed",
                 self.committed
-            ))),
+            )))
         }
     }
 }

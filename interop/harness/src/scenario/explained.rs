@@ -113,9 +113,10 @@ fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<Passed, Failure> {
 }
 
 fn check(seen: &Value, expected: &str) -> Result<(), Failure> {
-    match seen == expected {
-        true => Ok(()),
-        false => Err(Failure::new(format!("{seen} instead of {expected}"))),
+    if seen == expected {
+        Ok(())
+    } else {
+        Err(Failure::new(format!("{seen} instead of {expected}")))
     }
 }
 

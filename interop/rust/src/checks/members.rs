@@ -95,9 +95,10 @@ impl Book {
 
     fn let_go(&self, member: usize, partitions: &[TopicPartition], lost: bool) {
         let mut pages = self.pages();
-        match lost {
-            true => pages.lost += 1,
-            false => pages.revoked += 1,
+        if lost {
+            pages.lost += 1
+        } else {
+            pages.revoked += 1
         }
         for name in partitions {
             if let Some(owners) = pages.owned.get_mut(name) {

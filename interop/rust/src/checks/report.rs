@@ -60,9 +60,10 @@ impl<'a> Report<'a> {
         let checks = checks.map(|(name, check)| ended(name, check));
         let mut ended = stream::iter(checks).buffer_unordered(at_a_time);
         while let Some(passed) = ended.next().await {
-            match passed {
-                true => self.passed += 1,
-                false => self.failed += 1,
+            if passed {
+                self.passed += 1
+            } else {
+                self.failed += 1
             }
         }
     }

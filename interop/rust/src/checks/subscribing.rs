@@ -175,9 +175,10 @@ async fn auto_commit(world: &World, protocol: &str) -> Checked {
     let group = unique("auto");
     let committed = async || {
         let listed = world.admin.list_group_offsets(&group, None).await?;
-        Checked::Ok(match listed.is_empty() {
-            true => None,
-            false => one(listed)?.1?.map(|committed| committed.offset),
+        Checked::Ok(if listed.is_empty() {
+            None
+        } else {
+            one(listed)?.1?.map(|committed| committed.offset)
         })
     };
     let more = [

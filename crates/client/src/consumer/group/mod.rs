@@ -330,9 +330,10 @@ impl GroupTask {
                 }
             }
             Event::Resolved(names, missing) => {
-                self.resolve_failures = match names.is_empty() {
-                    true => self.resolve_failures + 1,
-                    false => 0,
+                self.resolve_failures = if names.is_empty() {
+                    self.resolve_failures + 1
+                } else {
+                    0
                 };
                 self.member.topics(&names, now);
                 if !missing.is_empty() {

@@ -233,9 +233,12 @@ pub(crate) fn rebalance(
     let tokens: Vec<Token> = members
         .iter_mut()
         .enumerate()
-        .map(|(index, member)| match index == leader {
-            true => member.send_sync(world, assignments.clone()),
-            false => member.send_sync(world, Vec::new()),
+        .map(|(index, member)| {
+            if index == leader {
+                member.send_sync(world, assignments.clone())
+            } else {
+                member.send_sync(world, Vec::new())
+            }
         })
         .collect();
     for (member, token) in members.iter_mut().zip(tokens) {

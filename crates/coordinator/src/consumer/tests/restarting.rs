@@ -48,9 +48,10 @@ fn group(is_static: bool) -> (World, Vec<Client>) {
     let mut clients: Vec<Client> = (0..MEMBERS)
         .map(|index| {
             let client = Client::new(&format!("m{index}"), &["orders"]);
-            match is_static {
-                true => client.instance(&format!("i{index}")),
-                false => client,
+            if is_static {
+                client.instance(&format!("i{index}"))
+            } else {
+                client
             }
         })
         .collect();

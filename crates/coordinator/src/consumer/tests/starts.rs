@@ -460,15 +460,14 @@ fn a_classic_member_that_asks_where_to_begin_starts_a_topic_created_again_at_its
         let mut world = World::new();
         world.topic("orders", 2);
         let mut a = Classic::new(&["orders"]);
-        match in_consumer_group {
-            true => {
-                Client::new("c", &["others"]).beat(&mut world);
-                a.join(&mut world);
-                a.sync(&mut world);
-                world.wait(10_000);
-                a.beat(&mut world);
-            }
-            false => rebalance(&mut world, &mut [&mut a], "orders", 2),
+        if in_consumer_group {
+            Client::new("c", &["others"]).beat(&mut world);
+            a.join(&mut world);
+            a.sync(&mut world);
+            world.wait(10_000);
+            a.beat(&mut world);
+        } else {
+            rebalance(&mut world, &mut [&mut a], "orders", 2)
         }
         world.delete_topic("orders");
         world.topic("orders", 2);

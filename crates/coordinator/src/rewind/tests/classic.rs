@@ -21,9 +21,10 @@ pub(super) fn group(protocol: &str, count: usize, is_static: bool) -> (World, Ve
                 protocol: protocol.to_owned(),
                 ..Classic::new(&["orders"])
             };
-            match is_static {
-                true => member.instance(&format!("i{index}")),
-                false => member,
+            if is_static {
+                member.instance(&format!("i{index}"))
+            } else {
+                member
             }
         })
         .collect();

@@ -132,9 +132,10 @@ fn a_member_at_its_epoch_cannot_commit_what_was_taken_from_it_and_rewound() {
     let elsewhere = other.of(topic)[0];
     rewind(&mut world, &[("orders", elsewhere, 0)]);
     world.settle(&mut [&mut a, &mut b]);
-    let (owner, other) = match a.of(topic).contains(&partition) {
-        true => (&a, &b),
-        false => (&b, &a),
+    let (owner, other) = if a.of(topic).contains(&partition) {
+        (&a, &b)
+    } else {
+        (&b, &a)
     };
     let code = commit(
         &mut world,
@@ -321,12 +322,11 @@ fn classic_members_of_a_consumer_group_are_rewound_too() {
     world.wait(1_000);
     let mut a = Classic::new(&["orders"]);
     for _ in 0..6 {
-        match a.id.is_empty() {
-            true => {
-                assert_eq!(a.join(&mut world).error_code, ErrorCode::NONE);
-                a.sync(&mut world);
-            }
-            false => a.beat(&mut world),
+        if a.id.is_empty() {
+            assert_eq!(a.join(&mut world).error_code, ErrorCode::NONE);
+            a.sync(&mut world);
+        } else {
+            a.beat(&mut world)
         }
         c.beat(&mut world);
         world.wait(1_000);

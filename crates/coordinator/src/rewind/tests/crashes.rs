@@ -71,9 +71,10 @@ fn a_rewind_of_a_consumer_group_happens_whole_or_not_at_all_wherever_its_log_end
         }
         world.settle(&mut [&mut a, &mut b]);
         assert!(world.shard.rewinding.is_empty());
-        let expected = match is_asked {
-            true => [5, 5, 5, 5, 100, 100],
-            false => [100; 6],
+        let expected = if is_asked {
+            [5, 5, 5, 5, 100, 100]
+        } else {
+            [100; 6]
         };
         assert_eq!(
             committed(&mut world, "orders", &[0, 1, 2, 3, 4, 5]),
@@ -100,9 +101,10 @@ fn live(world: &mut World, members: &mut [Classic], is_eager: bool) {
     for _ in 0..30 {
         let mut joins: Vec<Option<Token>> = Vec::new();
         for member in members.iter_mut() {
-            let code = match member.id.is_empty() {
-                true => ErrorCode::UNKNOWN_MEMBER_ID,
-                false => member.heartbeat(world),
+            let code = if member.id.is_empty() {
+                ErrorCode::UNKNOWN_MEMBER_ID
+            } else {
+                member.heartbeat(world)
             };
             match code {
                 ErrorCode::NONE => {

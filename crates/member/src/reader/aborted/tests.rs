@@ -92,9 +92,10 @@ impl Log {
                 committed,
             });
         }
-        let kind = match emptied {
-            true => Kind::EmptiedMarker(producer_id),
-            false => Kind::Marker(producer_id, committed),
+        let kind = if emptied {
+            Kind::EmptiedMarker(producer_id)
+        } else {
+            Kind::Marker(producer_id, committed)
         };
         self.append(kind, 1, Compression::None);
     }
@@ -105,9 +106,10 @@ impl Log {
         let mut log = Log::default();
         for _ in 0..random.usize(1..30) {
             let producer_id = random.i64(7..10);
-            let compression = match random.bool() {
-                true => Compression::Lz4,
-                false => Compression::None,
+            let compression = if random.bool() {
+                Compression::Lz4
+            } else {
+                Compression::None
             };
             let count = random.i64(1..4);
             match random.u8(0..8) {

@@ -120,9 +120,10 @@ impl Play<'_> {
             let by_regex = |member: &DescribedConsumerGroupMember| {
                 (member.subscribed_topic_regex.as_ref()).is_some_and(|regex| !regex.is_empty())
             };
-            let patience = match self.lacks_by_regex(group) {
-                true => REGEX_RESOLVED_WITHIN,
-                false => REGEX_SETTLED_AFTER,
+            let patience = if self.lacks_by_regex(group) {
+                REGEX_RESOLVED_WITHIN
+            } else {
+                REGEX_SETTLED_AFTER
             };
             let settled = settled
                 && (!group.members.iter().any(by_regex)

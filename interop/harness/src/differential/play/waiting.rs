@@ -107,9 +107,10 @@ impl Play<'_> {
                 frame: frame.clone(),
             });
             if frame.is_some() {
-                match parked.kind == Kind::Join && parked.id.is_empty() {
-                    true => self.held.push(parked.connection),
-                    false => self.free.push(parked.connection),
+                if parked.kind == Kind::Join && parked.id.is_empty() {
+                    self.held.push(parked.connection)
+                } else {
+                    self.free.push(parked.connection)
                 }
             }
         }

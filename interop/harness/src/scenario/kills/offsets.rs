@@ -101,9 +101,10 @@ fn commit_error(response: &OffsetCommitResponse) -> ErrorCode {
 }
 
 fn no_error(what: &str, code: ErrorCode) -> Outcome<()> {
-    match code.is_error() {
-        true => fault(format!("{what}: {code}")),
-        false => Ok(()),
+    if code.is_error() {
+        fault(format!("{what}: {code}"))
+    } else {
+        Ok(())
     }
 }
 

@@ -316,9 +316,10 @@ impl Witness for Writer {
 
     fn acknowledged(&self) -> Vec<(usize, &'static str)> {
         let records: u64 = self.acknowledged.iter().map(|it| it.2).sum();
-        let what = match self.idempotent {
-            true => "records of idempotent writers",
-            false => "records with acks=1",
+        let what = if self.idempotent {
+            "records of idempotent writers"
+        } else {
+            "records with acks=1"
         };
         vec![(records as usize, what)]
     }

@@ -75,9 +75,10 @@ impl Again {
                 offsets.first() == expected.first() && all.into_iter().eq(expected)
             })
         };
-        match delivered.len() == self.expected.len() && delivered.iter().all(is_right) {
-            true => Ok(()),
-            false => Err(self.wrong(&delivered)),
+        if delivered.len() == self.expected.len() && delivered.iter().all(is_right) {
+            Ok(())
+        } else {
+            Err(self.wrong(&delivered))
         }
     }
 

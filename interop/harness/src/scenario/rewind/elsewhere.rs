@@ -67,9 +67,10 @@ fn play(stage: &mut Stage<'_>, agent: &Agent) -> Result<usize, Failure> {
 fn all_go_to_the_start(rows: &Value) -> Result<(), Failure> {
     let new = rows.as_array().into_iter().flatten();
     let new: Vec<_> = new.map(|row| row["new_offset"].as_i64()).collect();
-    match new == [Some(0); PARTITIONS] {
-        true => Ok(()),
-        false => Err(Failure::new(format!("not to the start: {rows}"))),
+    if new == [Some(0); PARTITIONS] {
+        Ok(())
+    } else {
+        Err(Failure::new(format!("not to the start: {rows}")))
     }
 }
 

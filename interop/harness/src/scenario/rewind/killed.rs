@@ -44,9 +44,10 @@ pub(crate) fn rewind_killed(
 }
 
 fn moments(run: &Run) -> &'static [Option<u64>] {
-    match run.is_full() {
-        true => &MORE_MOMENTS,
-        false => &MOMENTS,
+    if run.is_full() {
+        &MORE_MOMENTS
+    } else {
+        &MOMENTS
     }
 }
 

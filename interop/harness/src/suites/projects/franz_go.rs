@@ -45,9 +45,10 @@ fn check(run: &Run) -> Result<Passed, Failure> {
             .env("KGO_TEST_RECORDS", RECORDS);
         run_tests(run, command, name)
     };
-    let chosen = match run.is_full() {
-        true => "^Test".to_owned(),
-        false => one_of(expectations.selection.iter().map(String::as_str)),
+    let chosen = if run.is_full() {
+        "^Test".to_owned()
+    } else {
+        one_of(expectations.selection.iter().map(String::as_str))
     };
     let tested = go_test("go-test", &chosen)?;
     let tested = try_again(&expectations, "", tested, |tests, tries| {

@@ -180,9 +180,10 @@ impl<'a> Runner<'a> {
              test.timeout.multiplier=2\n"
         );
         fs::write(work.join("test.conf"), configuration)?;
-        let tools = match run.is_full() {
-            true => Some(tools(run, &work)?),
-            false => None,
+        let tools = if run.is_full() {
+            Some(tools(run, &work)?)
+        } else {
+            None
         };
         Ok(Self {
             run,
