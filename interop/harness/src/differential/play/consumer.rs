@@ -109,6 +109,8 @@ impl Play<'_> {
         let start = Instant::now();
         // Regular expressions are resolved aside, and what looks settled may not be.
         let mut looks_settled: Option<(Instant, i32)> = None;
+        // A group notices with a heartbeat that its topics have changed.
+        let mut has_heartbeat = false;
         loop {
             let described = self.describe_consumer_group(1)?;
             let Some(group) = described.as_ref().and_then(|all| all.groups.first()) else {
@@ -116,7 +118,7 @@ impl Play<'_> {
             };
             let settled = group.error_code.is_error()
                 || group.members.is_empty()
-                || (&*group.group_state == "Stable" && self.is_complete(group));
+                || (has_heartbeat && &*group.group_state == "Stable" && self.is_complete(group));
             let by_regex = |member: &DescribedConsumerGroupMember| {
                 (member.subscribed_topic_regex.as_ref()).is_some_and(|regex| !regex.is_empty())
             };
@@ -150,6 +152,7 @@ impl Play<'_> {
             for member in group.members.clone() {
                 self.settle_member(&member)?;
             }
+            has_heartbeat = true;
             std::thread::sleep(Duration::from_millis(if start.elapsed().as_secs() < 1 {
                 2
             } else {
