@@ -212,9 +212,12 @@ impl World {
             .iter()
             .map(|(name, offset)| (key(name), offset.offset));
         let asked = asked.collect();
+        let reads = it.partitions.iter();
+        let reads = reads.map(|(key, held)| (key.clone(), held.reads)).collect();
         let commit = Commit {
             commit: it.reader.begin_commit(offsets, Vec::new()),
             asked,
+            reads,
             eras,
             offsets: Vec::new(),
             revocation,
@@ -326,7 +329,9 @@ impl World {
             for (key, offset) in &commit.asked {
                 let later = (key.clone(), *offset)..=(key.clone(), i64::MAX);
                 let is_acknowledged = it.acknowledged.range(later).next().is_some();
-                if let Some(held) = it.partitions.get_mut(key) {
+                let reads = commit.reads.get(key);
+                let held = it.partitions.get_mut(key);
+                if let Some(held) = held.filter(|held| Some(&held.reads) == reads) {
                     held.reported = held.reported.max(*offset);
                 }
                 if !is_acknowledged {
@@ -402,7 +407,11 @@ impl World {
     }
 
     fn take_records(&mut self, node: NodeId) {
-        let records_max = self.random.between(1, 20) as usize;
+        // At the end of a run everything is to be read, in time.
+        let records_max = match self.is_calm {
+            true => 1_000,
+            false => self.random.between(1, 20) as usize,
+        };
         let it = &mut self.nodes[node];
         let decoding = Decoding {
             check_crcs: true,

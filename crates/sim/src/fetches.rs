@@ -231,7 +231,10 @@ impl World {
             self.nodes[node]
                 .reader
                 .offset_found(&name, lease, Some(offset));
-            if self.nodes[node].reader.position(&name) == before {
+            let held = self.nodes[node].partitions.get(&key);
+            // Found by name in a topic that was created since: the next fetch, by id, is refused.
+            let is_other = held.is_some_and(|held| held.reads != place.0);
+            if is_other || self.nodes[node].reader.position(&name) == before {
                 continue;
             }
             self.starts_where_client_says(node, &key, place, before.flatten(), offset);

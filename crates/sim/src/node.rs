@@ -170,6 +170,8 @@ pub(crate) struct Commit {
     pub(crate) commit: kohort_member::reader::Commit,
     /// What it is about.
     pub(crate) asked: Vec<(Key, i64)>,
+    /// Which topic each of these partitions was of.
+    pub(crate) reads: BTreeMap<Key, Uuid>,
     /// In which era each partition was begun.
     pub(crate) eras: BTreeMap<Key, u64>,
     /// What was last sent.
