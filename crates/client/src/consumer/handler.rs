@@ -59,7 +59,7 @@ pub trait RebalanceHandler: Send + Sync + 'static {
     }
 
     /// The consumer has lost partitions: others may have them already. Nothing can be committed
-    /// ([`Error::NotCommitted`]).
+    /// ([`Error::NotCommitted`](crate::Error::NotCommitted)).
     fn lost(&self, rebalance: &Rebalance) -> impl Future<Output = ()> + Send {
         let _ = rebalance;
         async {}
@@ -142,8 +142,8 @@ impl Rebalance {
 
     /// Commits what the application has finished in the partitions.
     ///
-    /// Fails with [`Error::NotCommitted`] if partitions are lost already, and otherwise as
-    /// [`Consumer::commit`](crate::Consumer::commit) does.
+    /// Fails with [`Error::NotCommitted`](crate::Error::NotCommitted) if partitions are lost already,
+    /// and otherwise as [`Consumer::commit`](crate::Consumer::commit) does.
     pub async fn commit(&self) -> Result<()> {
         let begun = {
             let mut state = self.shared.lock();
