@@ -245,7 +245,7 @@ pub(super) const ALL: &[Difference] = &[
             _ => false,
         },
         passes: true,
-        seed: Some(4),
+        seed: None,
     },
     Difference {
         name: "more-even-assignment",
